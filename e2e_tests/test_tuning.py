@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from build_scripts.paths import version
 from e2e_tests.pages import DemoPage, overlap
 
 Demo = Callable[..., DemoPage]
@@ -81,7 +82,7 @@ def test_tuning_shows_progress_leaves_results_right_and_survives_a_damaged_memor
     path = export(page, tmp_path)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert rows
-    assert {(row["browser"].split()[0], row["engine"]) for row in rows} == {("Chrome", "0.1.0")}
+    assert {(row["browser"].split()[0], row["engine"]) for row in rows} == {("Chrome", version())}
     assert sum("plan" in row for row in rows) == 1
 
     assert page.page.evaluate(SPOIL, '{"damaged\n[]\n' + path.read_text()[:100]) == 1

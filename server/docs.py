@@ -1,4 +1,4 @@
-"""Turns the Markdown of the documentation into HTML, once, when the server starts.
+"""Converts the Markdown of the documentation to HTML, once, when the server starts.
 
 The Markdown is ours, but raw HTML in it is still escaped: one rule for every page is easier to trust
 than a look at each. Pictures are SVG files beside the pages; they become part of the HTML, so that

@@ -12,7 +12,7 @@ from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Value
 from webinfer.packing import to_inner
 from webinfer.passes.pipeline import optimize
-from webinfer.session.inputs import outside
+from webinfer.session.inputs import to_api_types
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +76,7 @@ async def _run(host: Any, backend: str, problems: Sequence[Problem]) -> list[dic
         optimize(whole)
     executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
     try:
-        results = outside(await executor.run(inputs), outer)
+        results = to_api_types(await executor.run(inputs), outer)
     finally:
         executor.close()
     return [

@@ -27,7 +27,7 @@ def collected() -> Collected:
     for model, ours, theirs in (("face", 1.0, 2.0), ("pose", 2.0, 16.0), ("bytes", 3.0, 3.0)):
         found.take("row", row(model, "webinfer", 1, ours, max_abs_diff=1e-5))
         found.take("row", row(model, "litertjs", 1, theirs, max_abs_diff=0.0))
-    found.take("row", {"model": "face", "system": "ortweb", "backend": "wasm", "threads": 1, "error": "no twin"})
+    found.take("row", {"model": "face", "system": "ortweb", "backend": "wasm", "threads": 1, "error": "no duplicate"})
     found.take("done", True)
     return found
 
@@ -43,9 +43,9 @@ def test_ratios_are_geometric_means_of_each_kind_of_model(collected: Collected) 
 
 def test_a_failed_row_keeps_its_reason_and_has_null_figures(collected: Collected) -> None:
     (failed,) = [found for found in complete(collected)["rows"] if found.get("error")]
-    assert failed["error"] == "no twin"
+    assert failed["error"] == "no duplicate"
     assert failed["median_ms"] is failed["bytes"] is failed["max_abs_diff"] is None
-    assert "- face: ORT-web wasm 1 thr.: no twin" in markdown(complete(collected))
+    assert "- face: ORT-web wasm 1 thr.: no duplicate" in markdown(complete(collected))
 
 
 def test_the_best_peak_counts_and_gives_gflops(collected: Collected) -> None:

@@ -8,7 +8,7 @@ import pytest
 from build_scripts.errors import BuildError
 from build_scripts.setup.task_models import late_packages, repository_file
 
-MODEL = b"TFL3 of somebody"
+MODEL = b"TFL3 of another project"
 SHA256 = hashlib.sha256(MODEL).hexdigest()
 
 

@@ -51,7 +51,7 @@ def test_many_files_leave_time_for_others(path: Path) -> None:
 
     asyncio.run(both())
     assert sent == 100 * PIECES
-    assert 0 < most <= 8  # pieces between two turns of somebody else
+    assert 0 < most <= 8  # pieces between two turns of another client
 
 
 def test_who_does_not_read_keeps_nobody_waiting(path: Path) -> None:

@@ -71,9 +71,7 @@ def spread_of(want: Array, moved: Sequence[Array]) -> Array | None:
 def _distance(a: Array, b: Array) -> Array:
     if a.dtype == np.bool_:
         return np.asarray(a != b).astype(np.float64)
-    return np.asarray(
-        np.abs(a.astype(np.float64) - b.astype(np.float64)) + (a != b)
-    )  # 2**53 and its neighbour are not the same
+    return np.asarray(np.abs(a.astype(np.float64) - b.astype(np.float64)) + (a != b))  # 2**53 and 2**53 + 1 differ
 
 
 def told(name: str, got: Array, want: Array, bad: Array) -> str:

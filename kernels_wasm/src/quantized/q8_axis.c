@@ -1,7 +1,7 @@
 // Quantised sums and softmax along one axis, and functions of one byte.
 //
 //   lookup           y[i] = table[x[i]]: every function of one 8-bit tensor. Units: elements.
-//   two_lines        the same where the table is a line below `pivot` and another one from there on: with d = x - pivot,
+//   piecewise_linear        the same where the table is a line below `pivot` and another one from there on: with d = x - pivot,
 //                    y = clamp(round(d * 2^shift * (d < 0 ? low : high) / 32768) + zero, 0, 255), halves upwards.
 //                    The table ends what is no whole vector. Units: elements.
 //   reduce_sum       y = clamp(round(sum(x - x_zero) * scale), lo, hi) + y_zero, ties to even; a mean is a scaled sum.

@@ -1,4 +1,4 @@
-// Nearest-neighbour resampling, NHWC, of any element type: whole pixels of bytes are copied.
+// Nearest resampling, NHWC, of any element type: whole pixels of bytes are copied.
 //
 //   x  [n, ih, iw, c_bytes]  read
 //   y  [n, oh, ow, c_bytes]  written in full

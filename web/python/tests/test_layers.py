@@ -81,7 +81,7 @@ ALLOWED = {
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }
-PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets"}
+PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
 LAZY_NUMPY = {"tensor", "cli"}  # where numpy may be imported inside a function, for those who have it
 STANDARD_OR_JINJA = {"jinja2", "markupsafe"}
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}

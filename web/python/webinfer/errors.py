@@ -106,7 +106,7 @@ class IsolationError(WebinferError):
 
 
 class OutOfMemoryError(WebinferError):
-    """Memory for tensors could not be had."""
+    """Not enough memory for the tensors."""
 
     code = "out-of-memory"
 

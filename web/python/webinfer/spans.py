@@ -1,4 +1,4 @@
-"""Bytes that stay in a file until somebody looks at them, so that a large file need not be in memory twice."""
+"""Bytes that stay in a file until they are read, so that a large file is not in memory twice."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
 """The engine's version, as pyproject.toml has it. Imports nothing of ours."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

@@ -50,10 +50,10 @@ def _run(data: bytes, x: Array | None, **options: str) -> tuple[Array, Array, tu
 @pytest.mark.parametrize("name", MODELS)
 def test_each_mode_is_what_it_claims_to_be(name: str, backend: str) -> None:
     data = MODELS[name]
-    twin = float_twin(data)
-    assert twin is not None
+    duplicate = float_twin(data)
+    assert duplicate is not None
     x, got, notes = _run(data, None, backend=backend)
-    np.testing.assert_allclose(got, judged(twin, [x])[0], atol=2e-5)
+    np.testing.assert_allclose(got, judged(duplicate, [x])[0], atol=2e-5)
     assert "computed in float32" in notes[0]
     _, got, notes = _run(data, x, backend=backend, dynamic_range="int8")
     np.testing.assert_allclose(got, judged(data, [x])[0], atol=2e-5)

@@ -111,7 +111,7 @@ def test_everything_that_is_lacking_is_in_one_error() -> None:
         read(model(nodes))
     assert [line.partition(" (")[0] for line in caught.value.problems] == [
         "DecodeJpeg: not supported",
-        "Unknown: not supported",
+        "DataDependentValue: not supported",
     ]
 
 
@@ -253,7 +253,7 @@ def _changed(change: Callable[[Any, Any], Any]) -> dict[str, bytes]:
 
 CHANGES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "negative size": (lambda m, w: w[0].update(shape=[-3]), "its shape"),
-    "size that is no number": (lambda m, w: w[0].update(shape=["3"]), "must hold nothing but int"),
+    "size that is not a number": (lambda m, w: w[0].update(shape=["3"]), "must hold nothing but int"),
     "huge": (lambda m, w: w[0].update(shape=[2**40, 0]), "bytes of shape"),
     "rank": (lambda m, w: w[0].update(shape=[1] * 99), "rank"),
     "twice": (lambda m, w: w.append(dict(w[0])), "is there twice"),

@@ -13,7 +13,7 @@ from tests.importers.tfjs_writer import Array, model, node, placeholder
 
 import webinfer
 from webinfer.importers import read_model
-from webinfer.importers.core.course import Course
+from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.tfjs.convert import CONVERTERS
 
 
@@ -247,7 +247,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     ),
     "AddN": ([X, INTS[:, :1], X], {}, 2 * X + INTS[:, :1]),
     "ClipByValue": ([X, -0.5, 1.0], {}, np.clip(X, -0.5, 1)),
-    "ClipByValue to what is no number": ([X, math.nan, 1.0], {}, np.minimum(X, 1)),
+    "ClipByValue to what is not a number": ([X, math.nan, 1.0], {}, np.minimum(X, 1)),
     "LeakyRelu": ([X], {}, np.where(X >= 0, X, 0.2 * X)),
     "Cast": ([X], {"DstT": "DT_INT64"}, X.astype(np.int32)),
     "SelectV2": ([X > 0, X, 1.0], {}, np.where(X > 0, X, 1)),
@@ -425,7 +425,7 @@ def test_a_shape_without_any_positions_to_set_is_known_when_the_model_is_read() 
     ]
     files = model(nodes, weights)
     beside = {name: memoryview(data) for name, data in files.items()}
-    graph = read_model(files["model.json"], "m", files=beside, course=Course({}, False, False))
+    graph = read_model(files["model.json"], "m", files=beside, known_values=KnownValues({}, False, False))
     assert [v.type.shape for v in graph.outputs] == [(10,)]
 
 

@@ -38,7 +38,7 @@ class Page:
         self.buffers: list[memoryview] = []
 
     def ask(self, action: str, **fields: Any) -> Any:
-        """The answer, as it comes to the page."""
+        """The answer, as the page receives it."""
         answer, self.buffers = asyncio.run(self.controller.answer(action, fields))
         return json.loads(json.dumps(answer))
 

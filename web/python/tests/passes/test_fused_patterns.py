@@ -24,8 +24,8 @@ from webinfer.ops import softmax as sm
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
 from webinfer.passes.fold_affine import fold_affine
+from webinfer.passes.fuse_activations import fuse_activations
 from webinfer.passes.fuse_attention import fuse_attention
-from webinfer.passes.fuse_curves import fuse_curves
 from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.pipeline import optimize
 
@@ -180,7 +180,7 @@ def test_a_sixth_of_sixteen_bits_leaves_its_factor_behind_the_curve() -> None:
         return b.output(b.one(ew.ABS, y, "y"))
 
     fused(lambda b: graph(b, float(np.float16(1 / 6))), "hard_swish", "mul", "abs")
-    assert fuse_curves(graph(Known(), 0.1668)) == 0
+    assert fuse_activations(graph(Known(), 0.1668)) == 0
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0])
@@ -188,7 +188,7 @@ def test_other_factors_make_no_curve(scale: float) -> None:
     b = Known()
     x, z = b.input("x", 4), b.input("z", 4)
     first = b.pair(ew.MUL, b.pair(ew.MUL, x, scale), _erf(b, b.pair(ew.DIV, x, math.sqrt(2))))
-    assert fuse_curves(b.output(first, b.pair(ew.MUL, z, b.one(ew.SIGMOID, x), "y"))) == 0
+    assert fuse_activations(b.output(first, b.pair(ew.MUL, z, b.one(ew.SIGMOID, x), "y"))) == 0
 
 
 def _attention(
@@ -302,7 +302,7 @@ def test_a_number_is_stored_as_any_float() -> None:
     b = Known()
     x = b.input("x", 4)
     y = b.node(ew.MUL, [b.pair(ew.MUL, x, _erf(b, b.pair(ew.DIV, x, math.sqrt(2)))), half], TWO, "y")
-    assert fuse_curves(b.output(y)) == 1
+    assert fuse_activations(b.output(y)) == 1
 
 
 def _scaled_attentions(b: Known, scaled: Value) -> Value:
@@ -312,7 +312,7 @@ def _scaled_attentions(b: Known, scaled: Value) -> Value:
     return b.node(matmul.MATMUL, [weights, x], matmul.MatmulAttrs(), "y")
 
 
-@pytest.mark.parametrize("rewrite", [fuse_curves, fuse_attention])
+@pytest.mark.parametrize("rewrite", [fuse_activations, fuse_attention])
 def test_a_long_chain_of_factors_is_not_walked_from_each_of_its_readers(
     rewrite: Callable[[Graph], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,8 +322,8 @@ def test_a_long_chain_of_factors_is_not_walked_from_each_of_its_readers(
         y = b.pair(ew.MUL, y, 1.01)
     graph = b.output(*(_scaled_attentions(b, y) for _ in range(50)))
     module = sys.modules[rewrite.__module__]
-    before = module.made_by  # type: ignore[attr-defined]
-    monkeypatch.setattr(module, "made_by", lambda value, *rest: looked.append(value) or before(value, *rest))
+    before = module.producer_of  # type: ignore[attr-defined]
+    monkeypatch.setattr(module, "producer_of", lambda value, *rest: looked.append(value) or before(value, *rest))
     rewrite(graph)
     assert 0 < len(looked) < 20 * len(b.graph.nodes)
 

@@ -12,8 +12,8 @@ from webinfer.graph.ir import Graph, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import suppression
+from webinfer.passes.batch_rows import batch_rows, join_suppressions
 from webinfer.passes.eliminate_dead import eliminate_dead
-from webinfer.passes.join_rows import join_rows, join_suppressions
 
 BEST = suppression.NonMaxSuppressionAttrs(2, 0.5)
 
@@ -69,7 +69,7 @@ def _numbered(values: tuple[float, ...], *, side: int = 1, order: tuple[int, ...
 
 def test_rows_with_the_same_value_are_padded_at_once() -> None:
     graph = _numbered((7.0, 7.0, 7.0))
-    rewritten(join_rows, graph, 1)
+    rewritten(batch_rows, graph, 1)
     rewritten(eliminate_dead, graph, 13)
     shown = [line.split(" = ")[1].split("(")[0] for line in rewritten(eliminate_dead, graph, 0).splitlines()[:-1]]
     assert shown == ["reshape", "reshape", "cast", "pad", "reshape"]
@@ -78,7 +78,7 @@ def test_rows_with_the_same_value_are_padded_at_once() -> None:
 @pytest.mark.parametrize("side", [1, -1], ids=["before", "after"])
 def test_rows_with_a_number_each_get_a_column(side: int) -> None:
     graph = _numbered((0.0, 1.0, 2.0), side=side)
-    rewritten(join_rows, graph, 1)
+    rewritten(batch_rows, graph, 1)
     rewritten(eliminate_dead, graph, 13)
     concat = graph.nodes[3]
     numbers = concat.required_input(0 if side == 1 else 1)
@@ -94,4 +94,4 @@ def test_rows_with_a_number_each_get_a_column(side: int) -> None:
 
 
 def test_rows_in_another_order_stay() -> None:
-    rewritten(join_rows, _numbered((0.0, 1.0, 2.0), order=(1, 0, 2)), 0)
+    rewritten(batch_rows, _numbered((0.0, 1.0, 2.0), order=(1, 0, 2)), 0)

@@ -9,8 +9,8 @@ from webinfer.graph.ir import Graph, Value
 from webinfer.ops import conv
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
+from webinfer.passes.eliminate_transposes import eliminate_transposes
 from webinfer.passes.pipeline import optimize
-from webinfer.passes.turn_layouts import turn_layouts
 
 TO_FIRST, TO_LAST = mv.TransposeAttrs((0, 3, 1, 2)), mv.TransposeAttrs((0, 2, 3, 1))
 
@@ -36,7 +36,7 @@ def test_an_activation_and_a_padding_are_turned_to_the_convolution_behind_them()
     b = Build()
     active = b.node(ew.RELU, [_first(b, b.input("x", 1, 5, 6, 4), "t")], ew.UnaryAttrs(), "r")
     graph = b.output(_convolved(b, active, "y"))
-    assert rewritten(turn_layouts, graph, 2) == lines(
+    assert rewritten(eliminate_transposes, graph, 2) == lines(
         "%r = relu(%x) -> float32[1x5x6x4]",
         "%y_padded = pad(%r) before=0,1,1,0 after=0,1,1,0 -> float32[1x7x8x4]",
         "%y = conv2d(%y_padded, const [4x3x3x4]) -> float32[1x5x6x4]",
@@ -72,7 +72,7 @@ def test_nothing_is_turned_where_that_saves_nothing() -> None:
     last = b.node(mv.TRANSPOSE, [active], TO_LAST, "l")
     again = b.node(ew.RELU, [_first(b, last, "f")], ew.UnaryAttrs(), "r2")
     graph = b.output(active, last, again)
-    rewritten(turn_layouts, graph, 0)
+    rewritten(eliminate_transposes, graph, 0)
 
 
 def test_rows_of_many_scales_and_other_ranks_stay() -> None:
@@ -80,4 +80,4 @@ def test_rows_of_many_scales_and_other_ranks_stay() -> None:
     t = _first(b, b.input("x", 1, 5, 6, 4), "t")
     summed = b.node(ew.ADD, [t, b.constant(5, 6)], ew.BinaryAttrs(), "s")
     graph = b.output(b.node(mv.TRANSPOSE, [summed], TO_LAST, "y"))
-    rewritten(turn_layouts, graph, 0)
+    rewritten(eliminate_transposes, graph, 0)

@@ -13,7 +13,7 @@ from webinfer.host.native import NativeHost
 from webinfer.ops import conv, resize
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.delay_upsampling import delay_upsampling
+from webinfer.passes.sink_upsample import sink_upsample
 
 UP = resize.ResizeAttrs((8, 10), False, True)
 
@@ -28,7 +28,7 @@ def _graph(b: Build, up: resize.ResizeAttrs = UP, channels: int = 64, **attrs: o
 def test_a_convolution_moves_before_the_upsampling_and_leaves_its_activation() -> None:
     b = Build()
     graph = b.output(_graph(b, activation=Activation.RELU6)[1])
-    assert rewritten(delay_upsampling, graph, 1) == lines(
+    assert rewritten(sink_upsample, graph, 1) == lines(
         "%y:small = conv2d(%x, const [6x1x1x64], const [6]) -> float32[1x4x5x6]",
         "%y:large = resize_bilinear(%y:small) size=8x10 half_pixel_centers -> float32[1x8x10x6]",
         "%y = relu6(%y:large) -> float32[1x8x10x6]",
@@ -49,13 +49,13 @@ def test_a_convolution_moves_before_the_upsampling_and_leaves_its_activation() -
 )
 def test_others_stay_where_they_are(up: resize.ResizeAttrs, channels: int, attrs: dict[str, object]) -> None:
     b = Build()
-    rewritten(delay_upsampling, b.output(_graph(b, up, channels, **attrs)[1]), 0)
+    rewritten(sink_upsample, b.output(_graph(b, up, channels, **attrs)[1]), 0)
 
 
 def test_an_upsampling_with_two_readers_stays() -> None:
     b = Build()
     larger, y = _graph(b)
-    rewritten(delay_upsampling, b.output(y, b.node(ew.RELU, [larger], ew.UnaryAttrs(), "z")), 0)
+    rewritten(sink_upsample, b.output(y, b.node(ew.RELU, [larger], ew.UnaryAttrs(), "z")), 0)
 
 
 def _random_graph() -> Graph:
@@ -73,7 +73,7 @@ def _random_graph() -> Graph:
 def test_results_stay_the_same() -> None:
     x = np.random.default_rng(2).normal(size=(1, 4, 5, 64)).astype(np.float32)
     results = []
-    for rewrite in (lambda graph: 0, delay_upsampling):
+    for rewrite in (lambda graph: 0, sink_upsample):
         graph = _random_graph()
         rewrite(graph)
         executor = run(reference.build(graph, NativeHost()))

@@ -92,7 +92,7 @@ def test_auto_measures_it_where_it_is_worth_a_try(monkeypatch: pytest.MonkeyPatc
     with opened("abs", backend="auto") as session:
         assert "toy" in session.choice
         assert "wasm" in session.choice
-    monkeypatch.setitem(registry.ROWS, "toy", replace(row, auto=True, reluctance=bored))
+    monkeypatch.setitem(registry.ROWS, "toy", replace(row, auto=True, skip_in_auto=bored))
     with opened("abs", backend="auto") as session:
         assert session.backend == "wasm"
         assert session.choice == "auto chose wasm: toy would rather sleep"

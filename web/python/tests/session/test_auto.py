@@ -91,18 +91,18 @@ def test_the_first_run_is_on_who_is_ready_first_and_later_ones_on_the_fastest(mo
 
     async def story() -> None:
         session = await webinfer.load(model())
-        assert session.unsettled
+        assert session.autotune_pending
         assert session.same_backend == "auto"
         assert session.choice == "auto begins with toy, which is ready first; wasm is measured behind it"
         await answer(session)
         assert session.backend == "toy"
-        await session.settled()
+        await session.autotune_done()
         assert session.backend == "wasm"
         assert session.choice.startswith("auto chose wasm: measured wasm ")
         measured = re.search(r"toy ([\d.]+) ms", session.choice)
         assert measured is not None
         assert float(measured[1]) >= 1000 * SLOW_S
-        assert not session.unsettled
+        assert not session.autotune_pending
         assert session.same_backend == "wasm"
         await answer(session)
         await until(lambda: Rival.built[0].closed)
@@ -125,7 +125,7 @@ def test_who_is_faster_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def story() -> None:
         session = await webinfer.load(model())
-        await session.settled()
+        await session.autotune_done()
         first, second = Rival.built
         assert session.executor is first
         assert second.closed
@@ -154,7 +154,7 @@ def test_nothing_is_built_before_the_first_run_has_ended(monkeypatch: pytest.Mon
         assert asked == []
         await answer(session)
         assert asked == []
-        await session.settled()
+        await session.autotune_done()
         assert asked == ["wasm"]
 
     played(story())
@@ -165,7 +165,7 @@ def test_runs_go_on_while_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def story() -> None:
         session = await webinfer.load(model())
-        settling = asyncio.ensure_future(session.settled())
+        settling = asyncio.ensure_future(session.autotune_done())
         while not settling.done():
             await asyncio.gather(answer(session), answer(session))
         assert session.backend == "wasm"
@@ -184,7 +184,7 @@ def test_a_rival_that_fails_leaves_the_first_in_use(monkeypatch: pytest.MonkeyPa
             return failing
 
         monkeypatch.setattr(registry.open_backend("wasm"), "build", build)
-        await session.settled()
+        await session.autotune_done()
         assert session.backend == "toy"
         assert session.choice == "auto chose toy: toy cannot run it: unplugged"
         assert failing.closed  # type: ignore[attr-defined]
@@ -197,7 +197,7 @@ def test_a_first_one_that_fails_gives_its_place_up(monkeypatch: pytest.MonkeyPat
     async def story() -> None:
         session = await webinfer.load(model())
         monkeypatch.setattr(Rival, "error", DeviceLostError("unplugged"))
-        await session.settled()
+        await session.autotune_done()
         assert session.backend == "wasm"
         await answer(session)
 
@@ -209,7 +209,7 @@ def test_a_session_that_is_closed_meanwhile_leaves_nothing_behind(monkeypatch: p
 
     async def story() -> None:
         session = await webinfer.load(model())
-        settling = asyncio.ensure_future(session.settled())
+        settling = asyncio.ensure_future(session.autotune_done())
         await asyncio.sleep(SLOW_S)
         session.close()
         await settling
@@ -225,10 +225,10 @@ def test_strict_sessions_and_other_hosts_measure_at_once(monkeypatch: pytest.Mon
 
     async def story() -> None:
         with await webinfer.load(model(), strict=True) as session:
-            assert (session.backend, session.unsettled) == ("wasm", False)
+            assert (session.backend, session.autotune_pending) == ("wasm", False)
         monkeypatch.setattr(type(current()), "settles_later", False)
         with await webinfer.load(model()) as session:
-            assert (session.backend, session.unsettled) == ("wasm", False)
+            assert (session.backend, session.autotune_pending) == ("wasm", False)
 
     played(story())
 
@@ -256,15 +256,15 @@ def test_other_sizes_have_a_measurement_of_their_own(monkeypatch: pytest.MonkeyP
         session = await webinfer.load(open_model())
         small, large = (np.ones((1, side, side, 2), np.float32) for side in (4, 6))
         one = (await session.run(small))["y"].numpy()
-        assert session.unsettled
+        assert session.autotune_pending
         two = (await session.run(large))["y"].numpy()  # the measurement for the small one ends without a result
-        await session.settled()
+        await session.autotune_done()
         assert session.backend == "wasm"
         np.testing.assert_allclose((await session.run(small))["y"].numpy(), one, atol=1e-5)
-        assert session.unsettled  # and is begun again
-        await session.settled()
+        assert session.autotune_pending  # and is begun again
+        await session.autotune_done()
         assert session.backend == "wasm"
         np.testing.assert_allclose((await session.run(large))["y"].numpy(), two, atol=1e-5)
-        assert not session.unsettled
+        assert not session.autotune_pending
 
     played(story())

@@ -23,7 +23,7 @@ from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.elementwise import ABS
 from webinfer.session import loading, selection
-from webinfer.session.contest import Contest
+from webinfer.session.backend_benchmark import BackendBenchmark
 
 X = np.float32([1, -2, 3])
 
@@ -74,10 +74,10 @@ def test_auto_goes_on_with_the_next_backend(monkeypatch: pytest.MonkeyPatch) -> 
             raise CompilerError("first: abs: a bug")
         return name
 
-    contest = Contest(_builder().graph(), NativeHost(), build)
-    assert run(contest.next()) == "reference"
+    benchmark = BackendBenchmark(_builder().graph(), NativeHost(), build)
+    assert run(benchmark.next()) == "reference"
     assert asked == ["wasm", "reference"]
-    assert "first: abs: a bug" in contest._notes[0]
+    assert "first: abs: a bug" in benchmark._notes[0]
 
 
 def test_whatever_else_a_backend_raises_names_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

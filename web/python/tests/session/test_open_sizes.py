@@ -17,7 +17,7 @@ from tests.importers.tflite_writer import Writer  # noqa: E402
 
 import webinfer  # noqa: E402
 from webinfer.errors import InputError, KernelError  # noqa: E402
-from webinfer.session import kept  # noqa: E402
+from webinfer.session import lru_cache as kept  # noqa: E402
 
 SHARED = Path(__file__).parents[5] / "shared" / "onnx"
 Work = Callable[[webinfer.Session], Awaitable[Any]]

@@ -77,7 +77,7 @@ def test_the_second_visit_runs_the_stored_plan_without_reading_the_model(
         assert type(first.executor) is WasmExecutor
         want, rows, memory = answer(first), first.plan().rows, first.memory()
         inputs, outputs = first.inputs, first.outputs
-    monkeypatch.setattr(loading, "read_model", None)  # whoever calls it fails
+    monkeypatch.setattr(loading, "read_model", None)  # a call would fail
     with opened(host) as second:
         assert type(second.executor) is RestoredExecutor
         assert (second.inputs, second.outputs) == (inputs, outputs)
@@ -293,7 +293,7 @@ def test_a_plan_of_a_gpu_comes_back_without_reading_the_model(
         want, rows, memory = answer(first), first.plan().rows, first.memory()
         inputs, outputs = first.inputs, first.outputs
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "read_model", None)  # whoever calls it fails
+        patch.setattr(loading, "read_model", None)  # a call would fail
         with opened_on_gpu(gpu_host) as second:
             assert type(second.executor) is RestoredProgram
             assert (second.inputs, second.outputs) == (inputs, outputs)

@@ -1,4 +1,4 @@
-"""`strict`: a graph that the backend cannot run whole is refused, by whatever way somebody else could help out."""
+"""`strict`: a graph that the backend cannot run whole is refused, whichever fallback could help out."""
 
 from __future__ import annotations
 

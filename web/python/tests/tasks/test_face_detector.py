@@ -46,7 +46,7 @@ def test_the_least_score_holds_from_the_next_picture_on(target: Target, monkeypa
     target.demand()
     with detector_on(target.backend, min_score=0.3) as detector:
         first = run(detector.detect(photo(PHOTO)))
-        monkeypatch.setattr(recovery, "choose", None)  # whoever compiles anew fails
+        monkeypatch.setattr(recovery, "choose", None)  # compiling anew would fail
         for detector.min_score in (1.0, 0.0, 0.3):
             faces = run(detector.detect(photo(PHOTO)))
             assert all(face.score >= detector.min_score for face in faces)
@@ -103,7 +103,7 @@ def test_a_second_visit_runs_the_detector_s_own_stored_plan(monkeypatch: pytest.
 
     first, _ = run(visit())
     assert host.place == entry_name(MODELS[NAME].sha256, EXTENSION)
-    monkeypatch.setattr(loading, "read_model", None)  # whoever calls it fails
+    monkeypatch.setattr(loading, "read_model", None)  # a call would fail
     second, executor = run(visit())
     assert executor is RestoredExecutor
     assert same(first, second)

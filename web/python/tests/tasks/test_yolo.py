@@ -175,7 +175,7 @@ def test_exports_for_tensorflow_lite_tell_parts_of_the_input(planes: bool, final
 
 
 def test_metadata_are_read_and_what_does_not_fit_them_is_refused() -> None:
-    assert yolo_of({"author": "somebody", "names": "x"}) is None
+    assert yolo_of({"author": "a user", "names": "x"}) is None
     yolo = yolo_of({"names": "{'1': 'b', '0': 'a'}", "task": "pose", "kpt_shape": "(5, 2)", "end2end": "True"})
     assert yolo == Yolo("pose", ("a", "b"), (5, 2), True)
     with pytest.raises(ModelFormatError, match="the task 'depth'; known are detect"):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from webinfer.tune.search import HOPELESS, MARGIN, ROUNDS, Trial, Winner, beats, search
+from webinfer.tune.search import ABORT_RATIO, MARGIN, ROUNDS, Trial, Winner, beats, search
 
 
 class Bench:
@@ -76,7 +76,7 @@ def test_a_default_that_was_once_as_fast_stays() -> None:
 
 
 def test_hopeless_candidates_are_timed_once() -> None:
-    bench = Bench({"a": 6.0, "b": 6.0 * HOPELESS * 1.1})
+    bench = Bench({"a": 6.0, "b": 6.0 * ABORT_RATIO * 1.1})
     winners(bench, [Trial("k", ("a", "b"), 1)])
     names = [name for _, name, _ in bench.measured]
     assert names.count("a") == 1 + ROUNDS  # one warms up

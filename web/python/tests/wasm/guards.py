@@ -2,7 +2,7 @@
 
 `build` takes the place of the wasm backend's; inside `guarded()` every plan that the backend compiles is guarded.
 A run is made twice. The memory is filled with another pattern each time, so that an element that is never written
-or a neighbour that is read shows in a result; and the second time three threads' shares are done one after the
+or a read of an adjacent element shows in a result; and the second time three threads' shares are done one after the
 other, so that a share that leaves its units shows (kernels that have threads use them). After each step all memory is
 compared with what it was.
 """
@@ -93,7 +93,7 @@ class GuardedExecutor(WasmExecutor):
     def _reload(self, kernels: Kernels, fill: str) -> None:
         """Memory as it is before the first run, with the fill wherever nothing lies.
 
-        Noise shows a neighbour that is copied too, bits that are all one (NaN, or -1) show one that is computed with.
+        Noise shows an adjacent element that is copied too; bits that are all one (NaN, or -1) show one that is used.
         """
         builder, size = self._builder, self._top - self._base
         kernels.write(self._base, np.random.default_rng(7).bytes(size) if fill == "noise" else b"\xff" * size)
@@ -207,7 +207,7 @@ async def build(
 
 
 class BuildHost(NativeHost):
-    """The native host; whoever asks for kernels gets this build of them, with `threads` where it has any."""
+    """The native host; `kernels` gives this build of them, with `threads` where it has any."""
 
     def __init__(self, isa: str, threads: int = 1) -> None:
         super().__init__()

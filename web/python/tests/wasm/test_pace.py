@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy")
 
 import webinfer  # noqa: E402
 from webinfer.authoring.builder import GraphBuilder  # noqa: E402
-from webinfer.backends.wasm.pace import Pace  # noqa: E402
+from webinfer.backends.wasm.thread_count import ThreadCountController  # noqa: E402
 
 ALONE = 1.9  # milliseconds of one thread, where an undisturbed team takes 1.0
 RANDOM = random.Random(5)
@@ -29,7 +29,7 @@ def _disturbed() -> float:
     return RANDOM.choice([1.0, 1.0, 4.5, 1.1, 3.0, 5.0])
 
 
-def _mean(pace: Pace, team: Callable[[], float], runs: int) -> float:
+def _mean(pace: ThreadCountController, team: Callable[[], float], runs: int) -> float:
     total = 0.0
     for _ in range(runs):
         ms = team() if pace.team else ALONE
@@ -39,16 +39,16 @@ def _mean(pace: Pace, team: Callable[[], float], runs: int) -> float:
 
 
 def test_an_undisturbed_team_loses_one_percent_to_trials() -> None:
-    assert _mean(Pace(), _undisturbed, 3000) < 1.05 * 1.02
+    assert _mean(ThreadCountController(), _undisturbed, 3000) < 1.05 * 1.02
 
 
 def test_a_disturbed_team_is_never_five_percent_slower_than_one_thread() -> None:
     assert sum(_disturbed() for _ in range(3000)) / 3000 > 1.2 * ALONE  # what it would be without
-    assert _mean(Pace(), _disturbed, 3000) < 1.05 * ALONE
+    assert _mean(ThreadCountController(), _disturbed, 3000) < 1.05 * ALONE
 
 
 def test_first_runs_of_code_that_is_not_final_decide_nothing() -> None:
-    pace, together = Pace(), 0
+    pace, together = ThreadCountController(), 0
     for run in range(60):
         together += pace.team
         slower = 5.0 if run < 8 else 1.0
@@ -57,7 +57,7 @@ def test_first_runs_of_code_that_is_not_final_decide_nothing() -> None:
 
 
 def test_a_team_whose_core_was_compiling_is_tried_again_soon() -> None:
-    pace = Pace()
+    pace = ThreadCountController()
     for run in range(310):
         team = 3.0 if run < 250 else 0.8  # a compiler keeps the second core busy
         pace.took(team if pace.team else 1.4)
@@ -65,7 +65,7 @@ def test_a_team_whose_core_was_compiling_is_tried_again_soon() -> None:
 
 
 def test_the_faster_way_is_found_again_when_the_machine_changes() -> None:
-    pace = Pace()
+    pace = ThreadCountController()
     _mean(pace, _undisturbed, 2000)
     _mean(pace, _disturbed, 100)
     assert _mean(pace, _disturbed, 1000) < 1.05 * ALONE

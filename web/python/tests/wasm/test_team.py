@@ -9,7 +9,7 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.wasm.native_threads import ThreadedKernels
 
-from webinfer.backends.wasm import team
+from webinfer.backends.wasm import thread_teams as team
 from webinfer.errors import BackendUnavailableError
 from webinfer.host import current
 from webinfer.host.interface import Kernels
@@ -45,11 +45,11 @@ def test_more_threads_than_are_fast_are_not_used(
     monkeypatch.setattr(team, "trial", lambda host, kernels: (float(kernels.threads), 2.5))  # two are, four are not
     host = Host(MANY)
     with caplog.at_level(logging.WARNING, "webinfer"):
-        kernels = run(team.open_team(host, None, None))
+        kernels = run(team.open_threads(host, None, None))
     assert (kernels.threads, host.asked) == (2, [None, 4, 2])
     kernels.close()
     assert f"{MANY} threads take" in caplog.text
-    run(team.open_team(host, None, None)).close()
+    run(team.open_threads(host, None, None)).close()
     assert host.asked[-1] == kernels.threads, "it was tried again"
 
 
@@ -57,14 +57,14 @@ def test_as_many_as_a_stored_plan_was_made_for_are_not_tried_again(monkeypatch: 
     monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
     for proven in (MANY, 4, 1):
         team._fast.clear()
-        kernels = run(team.open_team(Host(MANY), None, None, proven))
+        kernels = run(team.open_threads(Host(MANY), None, None, proven))
         assert kernels.threads == proven
         kernels.close()
 
 
 def test_more_than_there_are_were_proven_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "trial", lambda host, kernels: (1.0, 2.0))
-    kernels = run(team.open_team(Host(4), None, None, MANY))
+    kernels = run(team.open_threads(Host(4), None, None, MANY))
     assert kernels.threads == 4
     kernels.close()
 
@@ -73,35 +73,35 @@ def test_fewer_threads_than_are_offered_are_tried_again_when_nobody_waits(monkey
     speed = {"team": 3.0}
     monkeypatch.setattr(team, "trial", lambda host, kernels: (speed["team"], 2.0))
     host = Host(2)
-    assert run(team.better_team(host, "relaxed")) is None, "nothing is used yet"
-    run(team.open_team(host, None, None)).close()
-    assert run(team.better_team(host, "relaxed")) is None, "they are slow still"
+    assert run(team.better_thread_count(host, "relaxed")) is None, "nothing is used yet"
+    run(team.open_threads(host, None, None)).close()
+    assert run(team.better_thread_count(host, "relaxed")) is None, "they are slow still"
     assert team._fast == [1]
     speed["team"] = 1.0
-    kernels = run(team.better_team(host, "relaxed"))
+    kernels = run(team.better_thread_count(host, "relaxed"))
     assert kernels is not None
     assert kernels.threads == 2
     kernels.close()
-    assert run(team.better_team(host, "relaxed")) is None, "there are no more"
-    run(team.open_team(host, None, None)).close()
+    assert run(team.better_thread_count(host, "relaxed")) is None, "there are no more"
+    run(team.open_threads(host, None, None)).close()
     assert host.asked[-1] == 2
 
 
 def test_a_number_that_is_asked_for_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
-    kernels = run(team.open_team(Host(MANY), "simd128", 3))
+    kernels = run(team.open_threads(Host(MANY), "simd128", 3))
     assert (kernels.isa, kernels.threads) == ("simd128", 3)
     kernels.close()
 
 
 def test_threads_that_do_not_start_leave_one_and_a_word(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "webinfer"):
-        kernels = run(team.open_team(Host(4, broken=True), None, None))
+        kernels = run(team.open_threads(Host(4, broken=True), None, None))
     assert kernels.threads == 1
     kernels.close()
     assert "one thread is used: kernel threads do not start: they are refused" in caplog.text
     with pytest.raises(BackendUnavailableError, match="refused"):
-        run(team.open_team(Host(4, broken=True), None, 4))
+        run(team.open_threads(Host(4, broken=True), None, 4))
 
 
 def test_a_clock_of_sixty_ticks_a_second_can_still_tell() -> None:

@@ -111,7 +111,7 @@ class LastOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class BufferBinding:
     """Where an input or output lies in a program; `given` if a buffer of at least its bytes is to be bound there."""
 
     span: Span
@@ -125,8 +125,8 @@ class Recording:
     program: GpuProgram
     first: int
     count: int
-    inputs: dict[str, End]
-    outputs: dict[str, End]
+    inputs: dict[str, BufferBinding]
+    outputs: dict[str, BufferBinding]
 
 
 PendingResult = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
@@ -312,7 +312,9 @@ class BuildOptions:
     float16: bool = False  # store weights and intermediate results in half the memory
     device: str = ""  # the kind of device that is asked for: one of `DEVICES`; "" for any
     beside: Sequence[Executor] = ()  # of the same model for other sizes of inputs, never at work with this one
-    neighbour: Executor | None = None  # of another model of the task, whose memory and threads this one may share
+    shared_memory_with: Executor | None = (
+        None  # executor of another model of the task, whose memory and threads may be shared
+    )
 
 
 class Backend(ABC):

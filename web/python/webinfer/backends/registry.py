@@ -74,7 +74,7 @@ class Row:
     plan_suffix: str = ""  # of their names there, which tells them from those of other backends
     module: str = ""  # of its package; "" for the one of its name in this room
     demand: Callable[[Host], Awaitable[None]] = _nothing  # raises BackendUnavailableError if the host lacks something
-    reluctance: Callable[[Host], Awaitable[str]] = _always  # why "auto" need not try it here; "" if it should
+    skip_in_auto: Callable[[Host], Awaitable[str]] = _always  # why "auto" skips it on this host; "" if it does not
 
 
 _ROWS = (
@@ -93,7 +93,7 @@ _ROWS = (
         stores_plans=True,
         plan_suffix="-gpu",
         demand=_gpu,
-        reluctance=_hardware,
+        skip_in_auto=_hardware,
     ),
     Row(
         "wasm",
@@ -169,12 +169,12 @@ def able(ability: str) -> list[str]:
 # ----- who helps out
 
 
-def assistants() -> list[Row]:
+def helper_backends() -> list[Row]:
     """The backends that are asked first when another one refuses nodes."""
     return [row for row in ROWS.values() if row.role is Role.ASSISTANT]
 
 
-def stand_ins(name: str, custom: bool) -> list[str]:
+def fallbacks(name: str, custom: bool) -> list[str]:
     """Who may run what a backend refused, best first; `custom` tells that it refused custom operators only."""
     row = ROWS[name]
     shaders = [other.name for other in ROWS.values() if other.custom_shaders and other is not row]

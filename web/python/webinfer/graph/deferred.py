@@ -1,4 +1,4 @@
-"""A graph whose inputs and outputs are known, and whose nodes are read only if somebody asks for them."""
+"""A graph whose inputs and outputs are known, and whose nodes are read on first use."""
 
 from __future__ import annotations
 

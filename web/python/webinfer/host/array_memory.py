@@ -19,7 +19,7 @@ class _Buffer(ctypes.Structure):
 
 
 def memory_of(view: memoryview, below: int, above: int) -> memoryview | None:
-    """The memory that an array lies in, from so many bytes before its first element; None where it cannot be had."""
+    """The memory that an array lies in, from so many bytes before its first element; None where it cannot be found."""
     api, found = getattr(ctypes, "pythonapi", None), _Buffer()
     if api is None:
         return None

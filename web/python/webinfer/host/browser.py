@@ -61,7 +61,7 @@ class BrowserHost:
     def asset(self, *names: str) -> str:
         """The URL of a published file by its logical name; of several names, the first that the manifest holds.
 
-        Without a manifest, in a page of somebody else's, the file is the one in the wheel that is installed.
+        Without a manifest, in a third-party page, it is the file of the installed wheel.
 
         Raises:  BackendUnavailableError if it is nowhere
         """
@@ -155,7 +155,7 @@ class BrowserHost:
 
         More than one thread needs a cross-origin isolated worker; elsewhere there is one.
 
-        Raises:  BackendUnavailableError if the module, its memory or a thread cannot be had
+        Raises:  BackendUnavailableError if the module, its memory or a thread is not available
         """
         if module:
             return await open_module(module, isa or best_build())
@@ -181,7 +181,7 @@ class BrowserHost:
     async def kernel_module(self, build: str) -> memoryview:
         """The bytes of a build of the kernel module.
 
-        Raises:  BackendUnavailableError, ModelFormatError if it cannot be had; IntegrityError if it is damaged
+        Raises:  BackendUnavailableError, ModelFormatError if the download fails; IntegrityError if it is damaged
         """
         url = self.asset(f"kernels/webinfer-{build}.wasm")
         data = await self.fetch(url)
@@ -201,7 +201,7 @@ class BrowserHost:
         return cores if cores <= 4 else max(4, min(cores // 2, 8))
 
     def why_one_thread(self) -> str:
-        """Why threads cannot be had here, or "" if they can."""
+        """Why threads are not available here, or "" if they are."""
         if not getattr(js, "crossOriginIsolated", False):
             return "the page is not cross-origin isolated"
         if getattr(js, "WorkerGlobalScope", None) is None:

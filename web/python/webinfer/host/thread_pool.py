@@ -31,7 +31,7 @@ START_SECONDS = 10.0
 async def open_thread_pool(url: str, worker_url: str, isa: str, threads: int) -> ThreadPoolKernels:
     """A new instance of the threaded build at `url` with `threads` - 1 workers, all of them ready.
 
-    Raises:  BackendUnavailableError if memory, module or a worker cannot be had
+    Raises:  BackendUnavailableError if memory, module or a worker is not available
     """
     module, spare = await asyncio.gather(compiled(url), prefetched(worker_url))
     try:

@@ -257,7 +257,7 @@ async def stored() -> dict[str, int]:
 async def fetched_file(url: str, published: Sequence[str], progress: Progress | None) -> KeptFile | BlobFile:
     """The file of a URL. Where its SHA-256 is known it is kept; one that comes damaged is asked for once more.
 
-    Raises:  ModelFormatError if it cannot be had; IntegrityError if it came damaged twice
+    Raises:  ModelFormatError if the download fails; IntegrityError if it was damaged twice
     """
     found = ""
     for _ in range(2):
@@ -364,7 +364,7 @@ async def _download(url: str, at: int, take: Callable[[Any, int], None], progres
             problem = f"{at} of {total} bytes came"
         except JsException as error:
             if error.name not in ("TypeError", "NetworkError", "AbortError"):
-                raise  # of whoever takes the bytes
+                raise  # from the consumer of the bytes
             problem = str(error)
         except TimeoutError:
             problem = f"nothing came for {STALL_TIMEOUT_S:.0f} s"

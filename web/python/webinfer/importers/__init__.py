@@ -12,7 +12,7 @@ from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
 from webinfer.importers import formats
-from webinfer.importers.core.course import Course
+from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.formats import chosen, unpacked
 
 
@@ -22,13 +22,13 @@ def read_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     signature: str | None = None,
     files: Mapping[str, memoryview] | None = None,
-    course: Course | None = None,
+    known_values: KnownValues | None = None,
 ) -> Graph:
     """The model as a graph. Constants are views of `data`, which must stay alive and unchanged. It may be zipped.
 
     `shapes` binds the sizes of inputs by name, for models that leave them open. `signature` names one of the ways
     to run a model that has several. `files` are the bytes of files beside the model, by the names it gives them.
-    With a `course`, sizes and conditions may depend on data: Unknown names a value that a run must show first.
+    With `known_values`, sizes and conditions may depend on data: DataDependentValue names the value to observe first.
 
     Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
              listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError;
@@ -36,7 +36,7 @@ def read_model(
              InputError if the model has no such signature
     """
     whole, inside = formats.unpacked(memoryview(data).cast("B").toreadonly(), name)
-    graph = formats.read(whole, name, shapes or {}, signature, {**inside, **(files or {})}, course)
+    graph = formats.read(whole, name, shapes or {}, signature, {**inside, **(files or {})}, known_values)
     if not isinstance(graph, CompiledGraph):
         verify(graph)
     return graph

@@ -11,8 +11,8 @@ from typing import Any
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course
 from webinfer.importers.core.outline import Outline
+from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.readers.archive import SIGNATURE, unpack
 
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
@@ -38,7 +38,7 @@ class Format:
     signature: Callable[[bytes], bool] | None = None
     names: str = ""  # "module:function" for the names of a model's signatures; the reader takes `signature=`
     keys: frozenset[str] = frozenset()
-    courses: bool = False  # whether sizes and conditions may depend on data; the reader takes `course=`
+    known_values: bool = False  # whether sizes and conditions may depend on data; the reader takes `known_values=`
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
     outline: str = ""  # "module:function" for what the file says of itself; takes what the reader takes, and the name
     metadata: str = ""  # "module:function" for the words that its writer left in it; takes the bytes and the name
@@ -49,25 +49,25 @@ FORMATS = [
     Format(
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
-        names="webinfer.importers.tflite.model:signature_names", courses=True,
+        names="webinfer.importers.tflite.model:signature_names", known_values=True,
         outline="webinfer.importers.tflite.outline:outline", metadata="webinfer.importers.tflite.metadata:metadata",
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
-        "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), courses=True,
+        "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), known_values=True,
         beside="webinfer.importers.onnx.tensors:files_beside", outline="webinfer.importers.onnx.outline:outline",
         metadata="webinfer.importers.onnx.metadata:metadata",
     ),
     Format(
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
         "every other operator, all of a model's in one error; strings",
-        keys=frozenset(("modelTopology.node", "weightsManifest")), courses=True,
+        keys=frozenset(("modelTopology.node", "weightsManifest")), known_values=True,
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
     Format(
         "TensorFlow.js layers", ("/model.json",), "webinfer.importers.keras.convert:read_layers",
         "every other layer, all of a model's in one error; strings, lambdas",
-        keys=frozenset(("modelTopology", "weightsManifest")), courses=True,
+        keys=frozenset(("modelTopology", "weightsManifest")), known_values=True,
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
     Format(
@@ -144,7 +144,7 @@ def read(
     shapes: Mapping[str, Sequence[int]],
     signature: str | None = None,
     files: Mapping[str, memoryview] | None = None,
-    course: Course | None = None,
+    known_values: KnownValues | None = None,
 ) -> Graph:
     """The graph of a model of any format, or of one of its signatures; `files` are those beside it.
 
@@ -160,8 +160,8 @@ def read(
         more["signature"] = signature
     if files and row.beside:
         more["external"] = files
-    if row.courses:
-        more["course"] = course
+    if row.known_values:
+        more["known_values"] = known_values
     return reader(source, name, shapes, **more)
 
 
@@ -230,7 +230,7 @@ def _row(data: memoryview, name: str) -> tuple[Format, Any]:
         if row.keys and all(_holds(described, key) for key in row.keys):
             return row, described
     known = ", ".join(row.name for row in FORMATS)
-    raise ModelFormatError(f"{name!r} is no model of a known format ({known}): it is {_describe(data)}")
+    raise ModelFormatError(f"{name!r} is not a model of a known format ({known}): it is {_describe(data)}")
 
 
 def _holds(described: Mapping[str, Any], key: str) -> bool:

@@ -153,6 +153,6 @@ def _wheel(files: Iterable[importlib.metadata.PackagePath]) -> bytes:
             name = file.as_posix()
             if name.startswith(("..", "/", *NO_BROWSER)) or file.suffix in NO_CODE:
                 continue
-            with contextlib.suppress(FileNotFoundError):  # what pip recorded and somebody removed
+            with contextlib.suppress(FileNotFoundError):  # recorded by pip, but removed since
                 packed.writestr(zipfile.ZipInfo(name), file.read_binary(), zipfile.ZIP_DEFLATED)
     return archive.getvalue()

@@ -57,7 +57,7 @@ def _to_matrix(inputs: Inputs, a: LandmarksToTransformMatrixAttrs) -> tuple[Tens
     if min(a.size) < 1:
         raise ShapeError(f"{name}: size {a.size} must be positive")
     if not abs(a.target_radians) <= 1e4:
-        raise ShapeError(f"{name}: the angle {a.target_radians} is no number of turns that float32 can tell apart")
+        raise ShapeError(f"{name}: the angle {a.target_radians} is too large for float32 to tell turns apart")
     return (TensorType((1, 4, 4), x.dtype),)
 
 

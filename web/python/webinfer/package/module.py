@@ -243,7 +243,7 @@ def _data(module: Module, part: Cursor) -> None:
         mode = part.number()
         if mode == 0:
             if part.byte() != 0x41:
-                raise ModelFormatError("a WebAssembly module has data at a place that is no number")
+                raise ModelFormatError("a WebAssembly module has data at an address that is not a constant")
             part.number()
             part.byte()
         elif mode != 1:

@@ -106,7 +106,7 @@ class ModelController:
         except WebinferError as error:
             return {"error": _told(error)}
         self._sessions[backend] = session
-        await session.settled()  # what is shown is the plan that runs
+        await session.autotune_done()  # what is shown is the plan that runs
         told: Answer = {
             "ms": host.now_ms() - start,
             "choice": session.choice,
@@ -215,7 +215,7 @@ class ModelController:
 
     def _model(self) -> Any:
         if self._source is None:
-            raise InputError("there is no model yet; open one first")
+            raise InputError("no model is open; open one first")
         return self._source[0]
 
     def _session(self, backend: str) -> Session:

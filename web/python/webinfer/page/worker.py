@@ -71,7 +71,7 @@ class EngineWorker:
         published = model_names(name for name in urls if name.startswith(MODEL_FOLDER))
         known = sorted({*MODELS, *published})
         if task and model not in known:
-            text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
+            text = f"This site has no model named {model!r}. Use one of these as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
             return
         self._task_name = task
@@ -99,13 +99,13 @@ class EngineWorker:
                 self._task.close()
             self._task, self._model = fresh, model
             self._notice = _notice(backend, fresh.session)
-            if fresh.session.unsettled:
+            if fresh.session.autotune_pending:
                 self._settling = asyncio.ensure_future(self._settle(fresh))
         self._ready()
 
     async def _settle(self, task: Task[Any]) -> None:
         """Answers `settled` when "auto" has measured what the task runs on."""
-        await task.session.settled()
+        await task.session.autotune_done()
         if task is self._task:
             self._send("settled", **self._in_use(task.session))
 

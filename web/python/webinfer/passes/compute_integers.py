@@ -18,7 +18,7 @@ from webinfer.ops import softmax as sm
 from webinfer.ops import stored_matmul as st
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, rescaling
-from webinfer.passes.uses import AXES, output_axis, single_producers
+from webinfer.passes.readers import AXES, output_axis, single_producers
 
 APART = {ew.HARD_SWISH, ew.LEAKY_RELU}  # integers have a fixed-point form of their own, of another format
 MAX_TAPS = 256  # of a depthwise window in integers

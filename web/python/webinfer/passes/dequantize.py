@@ -10,8 +10,8 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, State, TensorType, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.keep_integers import keep_integers
-from webinfer.passes.uses import AXES, remove, substitute
+from webinfer.passes.readers import AXES, remove, substitute
+from webinfer.passes.sink_dequantize import sink_dequantize
 
 SMALL = 4096  # elements of a constant up to which it is converted here; larger ones are by the backend, at load
 
@@ -51,7 +51,7 @@ def dequantize(graph: Graph) -> int:
 
 def _leave_rounding_out(graph: Graph) -> int:
     """Number of times that real numbers are no longer rounded to integers and made real again."""
-    keep_integers(graph)
+    sink_dequantize(graph)
     writers = graph.producers()
     count = 0
     for node in graph.nodes:

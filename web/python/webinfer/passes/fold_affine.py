@@ -9,7 +9,7 @@ from webinfer.ops import conv, matmul
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import AXES, output_axis, remove, single_producers
+from webinfer.passes.readers import AXES, output_axis, remove, single_producers
 
 _PLAIN = ew.BinaryAttrs()
 LEAST = 24  # elements of a result whose summand is folded: adding it to fewer costs nothing, and later rounds less

@@ -9,7 +9,7 @@ from webinfer.ops import conv, matmul, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.fold_affine import Preparing, is_row, is_scalable
-from webinfer.passes.uses import AXES, remove, single_producers
+from webinfer.passes.readers import AXES, remove, single_producers
 
 LARGE = 64  # pixels from which a pass over a map costs more than packing what is computed in the run
 _SCALES = (ew.MUL, ew.DIV)

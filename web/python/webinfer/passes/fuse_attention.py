@@ -13,7 +13,7 @@ from webinfer.ops import movement as mv
 from webinfer.ops import softmax as sm
 from webinfer.ops.activation import Activation
 from webinfer.ops.strides import row_major
-from webinfer.passes.uses import MAX_WALK, made_by, number_of, remove, single_producers
+from webinfer.passes.readers import MAX_WALK, producer_of, remove, scalar_constant, single_producers
 
 Writers = Mapping[Value, Node]
 Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
@@ -59,26 +59,26 @@ def _found(node: Node, writers: Writers) -> _Found | None:
     if not _is_plain(node) or node.attrs.transpose_a or node.attrs.transpose_b:
         return None
     weights, clear_nan = node.required_input(0), False
-    chosen = made_by(weights, writers, ew.WHERE)
-    if chosen is not None and number_of(chosen.inputs[1]) == 0.0:
-        test = made_by(chosen.inputs[0], writers, ew.IS_NAN)
+    chosen = producer_of(weights, writers, ew.WHERE)
+    if chosen is not None and scalar_constant(chosen.inputs[1]) == 0.0:
+        test = producer_of(chosen.inputs[0], writers, ew.IS_NAN)
         weights, clear_nan = chosen.required_input(2), True
         if test is None or test.inputs[0] is not weights:
             return None
-    softmax = made_by(weights, writers, sm.SOFTMAX)
+    softmax = producer_of(weights, writers, sm.SOFTMAX)
     if softmax is None or softmax.attrs.axis != weights.type.rank - 1 or softmax.attrs.out_type is not None:
         return None
     logits, scale = _scaled(softmax.required_input(0), writers)
     mask = None
-    total = made_by(logits, writers, ew.ADD)
+    total = producer_of(logits, writers, ew.ADD)
     if total is not None and scale == 1.0 and total.attrs.activation is Activation.NONE:
         for first, second in (total.inputs, total.inputs[::-1]):
             assert first is not None
             inner, factor = _scaled(first, writers)
-            if made_by(inner, writers, mm.MATMUL) is not None:
+            if producer_of(inner, writers, mm.MATMUL) is not None:
                 logits, mask, scale = inner, second, factor
                 break
-    scores = made_by(logits, writers, mm.MATMUL)
+    scores = producer_of(logits, writers, mm.MATMUL)
     if scores is None or not _is_plain(scores) or scores.attrs.transpose_a:
         return None
     if mask is not None and (total is None or total.output.type != logits.type or softmax.attrs.beta != 1.0):
@@ -98,7 +98,7 @@ def _is_plain(node: Node) -> bool:
 
 def _scaled(value: Value, writers: Writers) -> tuple[Value, float]:
     """What the value is a multiple of, and how much."""
-    node = made_by(value, writers, ew.MUL, ew.DIV, ew.LINEAR)
+    node = producer_of(value, writers, ew.MUL, ew.DIV, ew.LINEAR)
     if node is None:
         return value, 1.0
     if node.op is ew.LINEAR:
@@ -106,7 +106,7 @@ def _scaled(value: Value, writers: Writers) -> tuple[Value, float]:
     if node.attrs.activation is not Activation.NONE:
         return value, 1.0
     for x, other in (node.inputs, node.inputs[::-1])[: 1 if node.op is ew.DIV else 2]:
-        number = number_of(other)
+        number = scalar_constant(other)
         if number and x is not None and x.type == value.type:
             return x, 1 / number if node.op is ew.DIV else number
     return value, 1.0
@@ -182,7 +182,7 @@ def _way_back(value: Value, axes: Axes, writers: Writers, scalable: bool) -> Ite
     times = 1.0
     for _ in range(MAX_WALK):
         yield value, axes, times
-        node = made_by(value, writers, mv.RESHAPE, mv.TRANSPOSE)
+        node = producer_of(value, writers, mv.RESHAPE, mv.TRANSPOSE)
         if node is not None and node.op is mv.TRANSPOSE:
             moved = _before(axes, node)
             if moved is None:

@@ -9,7 +9,7 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops import normalization as norm
 from webinfer.ops import reduce as red
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import made_by, number_of, reshaped, single_producers
+from webinfer.passes.readers import producer_of, reshaped, scalar_constant, single_producers
 
 Writers = Mapping[Value, Node]
 
@@ -33,11 +33,11 @@ def _becomes_norm(node: Node, writers: Writers) -> int:
     pairs = [node.inputs] if node.op is ew.DIV else [node.inputs, node.inputs[::-1]]
     for x, divisor in pairs:
         root = _root(divisor, writers, inverse=node.op is ew.MUL)
-        total = made_by(root, writers, ew.ADD)
+        total = producer_of(root, writers, ew.ADD)
         if x is None or total is None or x.type != node.output.type or not x.type.dtype.is_float:
             continue
         for mean, epsilon in (total.inputs, total.inputs[::-1]):
-            least = number_of(epsilon)
+            least = scalar_constant(epsilon)
             found = _squared(mean, writers) if least is not None and least >= 0 else None
             if found is None or found[0] is not x:
                 continue
@@ -56,8 +56,8 @@ def _from_moments(node: Node, writers: Writers) -> int:
     if node.op is not ew.ADD or node.attrs.activation is not Activation.NONE or not node.output.type.dtype.is_float:
         return 0
     for first, second in (node.inputs, node.inputs[::-1]):
-        product, rest = made_by(first, writers, ew.MUL), made_by(second, writers, ew.SUB)
-        shift = made_by(rest.inputs[1], writers, ew.MUL) if rest is not None else None
+        product, rest = producer_of(first, writers, ew.MUL), producer_of(second, writers, ew.SUB)
+        shift = producer_of(rest.inputs[1], writers, ew.MUL) if rest is not None else None
         if product is None or rest is None or shift is None or product.output.type != node.output.type:
             continue
         shared = [v for v in product.inputs if any(v is other for other in shift.inputs)]
@@ -82,21 +82,21 @@ def _factor(
     factor: Value | None, x: Value | None, mean: Value | None, writers: Writers
 ) -> tuple[int, float, Value | None] | None:
     """(axes, epsilon, scale) of scale / sqrt(variance of x + epsilon), if `mean` is the mean of x along these axes."""
-    average = made_by(mean, writers, red.REDUCE_MEAN)
+    average = producer_of(mean, writers, red.REDUCE_MEAN)
     if average is None or x is None or average.inputs[0] is not x or not average.attrs.keep_dims:
         return None
     axes = average.attrs.axes
     if not _are_last(axes, x):
         return None
-    scaled = made_by(factor, writers, ew.MUL)
+    scaled = producer_of(factor, writers, ew.MUL)
     options = [(factor, None)] if scaled is None else [(scaled.inputs[0], scaled.inputs[1]), tuple(scaled.inputs[::-1])]
     for root, scale in options:
-        total = made_by(_root(root, writers, inverse=True), writers, ew.ADD)
+        total = producer_of(_root(root, writers, inverse=True), writers, ew.ADD)
         for variance, epsilon in (total.inputs, total.inputs[::-1]) if total is not None else ():
-            least, spread = number_of(epsilon), made_by(variance, writers, red.REDUCE_MEAN)
+            least, spread = scalar_constant(epsilon), producer_of(variance, writers, red.REDUCE_MEAN)
             if least is None or least < 0 or spread is None or spread.attrs != average.attrs:
                 continue
-            apart = made_by(spread.inputs[0], writers, ew.SQUARED_DIFFERENCE)
+            apart = producer_of(spread.inputs[0], writers, ew.SQUARED_DIFFERENCE)
             if apart is not None and {*apart.inputs} == {x, mean} and apart.attrs.activation is Activation.NONE:
                 return len(axes), least, scale
     return None
@@ -111,41 +111,41 @@ def _are_last(axes: tuple[int, ...], x: Value) -> bool:
 def _root(value: Value | None, writers: Writers, inverse: bool) -> Value | None:
     """What the value is the root of, or with `inverse` one over the root."""
     if not inverse:
-        root = made_by(value, writers, ew.SQRT)
+        root = producer_of(value, writers, ew.SQRT)
         if root is None:
-            power = made_by(value, writers, ew.POW)
-            return power.inputs[0] if power is not None and number_of(power.inputs[1]) == 0.5 else None
+            power = producer_of(value, writers, ew.POW)
+            return power.inputs[0] if power is not None and scalar_constant(power.inputs[1]) == 0.5 else None
         return root.inputs[0]
-    direct = made_by(value, writers, ew.RSQRT, ew.RECIPROCAL, ew.POW, ew.DIV)
+    direct = producer_of(value, writers, ew.RSQRT, ew.RECIPROCAL, ew.POW, ew.DIV)
     if direct is None:
         return None
     if direct.op is ew.POW:
-        return direct.inputs[0] if number_of(direct.inputs[1]) == -0.5 else None
+        return direct.inputs[0] if scalar_constant(direct.inputs[1]) == -0.5 else None
     if direct.op is ew.DIV:
-        return _root(direct.inputs[1], writers, inverse=False) if number_of(direct.inputs[0]) == 1.0 else None
+        return _root(direct.inputs[1], writers, inverse=False) if scalar_constant(direct.inputs[0]) == 1.0 else None
     return direct.inputs[0] if direct.op is ew.RSQRT else _root(direct.inputs[0], writers, inverse=False)
 
 
 def _squared(mean: Value | None, writers: Writers) -> tuple[Value, tuple[int, ...]] | None:
     """Whose mean square this is, and along which axes."""
-    reduction = made_by(mean, writers, red.REDUCE_MEAN)
+    reduction = producer_of(mean, writers, red.REDUCE_MEAN)
     if reduction is None or not reduction.attrs.keep_dims:
         return None
-    square = made_by(reduction.inputs[0], writers, ew.SQUARE, ew.MUL, ew.POW)
+    square = producer_of(reduction.inputs[0], writers, ew.SQUARE, ew.MUL, ew.POW)
     if square is None:
         return None
     x = square.required_input(0)
     if square.op is ew.MUL and (square.inputs[1] is not x or square.attrs.activation is not Activation.NONE):
         return None
-    if square.op is ew.POW and number_of(square.inputs[1]) != 2.0:
+    if square.op is ew.POW and scalar_constant(square.inputs[1]) != 2.0:
         return None
     return x, reduction.attrs.axes
 
 
 def _centred(x: Value, axes: tuple[int, ...], writers: Writers) -> Value | None:
     """What x is the difference from the mean of, along these axes."""
-    difference = made_by(x, writers, ew.SUB)
-    mean = made_by(difference.inputs[1], writers, red.REDUCE_MEAN) if difference is not None else None
+    difference = producer_of(x, writers, ew.SUB)
+    mean = producer_of(difference.inputs[1], writers, red.REDUCE_MEAN) if difference is not None else None
     if difference is None or mean is None or mean.inputs[0] is not difference.inputs[0]:
         return None
     same = mean.attrs.keep_dims and sorted(mean.attrs.axes) == sorted(axes)
@@ -158,7 +158,7 @@ def _joins(node: Node, mergeable: dict[Value, Node], writers: Writers) -> int:
     if node.op not in (ew.MUL, ew.ADD) or node.attrs.activation is not Activation.NONE:
         return 0
     for value, other in (node.inputs, node.inputs[::-1]):
-        before = made_by(value, mergeable, norm.LAYER_NORM)
+        before = producer_of(value, mergeable, norm.LAYER_NORM)
         if before is None or other is None or before.output.type != node.output.type:
             continue
         x, scale, bias = (*before.inputs, None, None)[:3]

@@ -8,7 +8,7 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops import conv
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import remove, single_producers
+from webinfer.passes.readers import remove, single_producers
 
 _CONVOLUTIONS = (conv.CONV2D, conv.DEPTHWISE_CONV2D)
 

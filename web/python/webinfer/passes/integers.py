@@ -1,4 +1,4 @@
-"""Integers that stand for real numbers: what `keep_integers` and `compute_integers`, which leave them so, share."""
+"""Integers that stand for real numbers: what `sink_dequantize` and `compute_integers`, which leave them so, share."""
 
 from __future__ import annotations
 

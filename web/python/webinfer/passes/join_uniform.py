@@ -7,7 +7,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
 from webinfer.ops import conv, movement, resize
-from webinfer.passes.uses import made_by, single_producers
+from webinfer.passes.readers import producer_of, single_producers
 
 RESIZES = (resize.RESIZE_BILINEAR, resize.RESIZE_NEAREST)
 MIN_PIXELS = 64  # below, the weights are read as often as they are multiplied
@@ -17,7 +17,7 @@ def join_uniform(graph: Graph) -> int:
     """Number of convolutions of a CONCAT that lost channels to their bias. What only they read is left as dead code."""
     mergeable, nodes, count = single_producers(graph), list[Node](), 0
     for node in graph.nodes:
-        parts = made_by(node.inputs[0], mergeable, movement.CONCAT) if _mixes_channels(node) else None
+        parts = producer_of(node.inputs[0], mergeable, movement.CONCAT) if _mixes_channels(node) else None
         made = _split(node, parts, mergeable) if parts is not None and parts.attrs.axis in (3, -1) else []
         count += bool(made)
         nodes += made or [node]
@@ -66,7 +66,7 @@ def _split(node: Node, parts: Node, mergeable: dict[Value, Node]) -> list[Node]:
 
 def _pixel(part: Value, mergeable: dict[Value, Node]) -> Value | None:
     """The one pixel that a value repeats; None if it does not."""
-    upsampling = made_by(part, mergeable, *RESIZES)
+    upsampling = producer_of(part, mergeable, *RESIZES)
     source = upsampling.required_input(0) if upsampling is not None else None
     return source if source is not None and source.type.shape[:3] == (1, 1, 1) else None
 

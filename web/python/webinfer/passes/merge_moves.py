@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
-from webinfer.passes.uses import remove, resolve, substitute
+from webinfer.passes.readers import remove, resolve, substitute
 
 
 def merge_moves(graph: Graph) -> int:

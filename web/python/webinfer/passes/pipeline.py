@@ -10,43 +10,43 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph, safe_name
 from webinfer.graph.verify import verify
 from webinfer.passes.absorb_pads import absorb_pads
+from webinfer.passes.batch_rows import batch_rows, join_suppressions
 from webinfer.passes.chain_pools import chain_pools
 from webinfer.passes.compute_integers import compute_integers
-from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.drop_rounding import drop_rounding, note_rounding
 from webinfer.passes.eliminate_dead import eliminate_dead
+from webinfer.passes.eliminate_transposes import eliminate_transposes
 from webinfer.passes.fold_affine import fold_affine
 from webinfer.passes.fold_scales import fold_scales, split_scales
 from webinfer.passes.fuse_activation import fuse_activation
+from webinfer.passes.fuse_activations import fuse_activations
 from webinfer.passes.fuse_attention import fuse_attention
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
-from webinfer.passes.fuse_curves import fuse_curves
 from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
-from webinfer.passes.join_rows import join_rows, join_suppressions
 from webinfer.passes.join_uniform import join_uniform
-from webinfer.passes.keep_integers import keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
-from webinfer.passes.turn_layouts import turn_layouts
+from webinfer.passes.sink_dequantize import sink_dequantize
+from webinfer.passes.sink_upsample import sink_upsample
 
 Pass = Callable[[Graph], int]
 
 PIPELINE: tuple[Pass, ...] = (
     drop_rounding,
     dequantize_constants,
-    keep_integers,  # before moves: integers are moved as they are
+    sink_dequantize,  # before moves: integers are moved as they are
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
-    turn_layouts,
+    eliminate_transposes,
     merge_moves,
     join_suppressions,
-    join_rows,  # behind it: rows of what suppressions of all lists find
+    batch_rows,  # behind it: rows of what suppressions of all lists find
     fuse_attention,
     fuse_layer_norm,
-    fuse_curves,
+    fuse_activations,
     eliminate_dead,  # what the fused nodes no longer read would keep others from being merged
     split_scales,
     fold_affine,
@@ -54,7 +54,7 @@ PIPELINE: tuple[Pass, ...] = (
     absorb_pads,
     chain_pools,  # behind it: pads are the windows' own
     join_uniform,
-    delay_upsampling,  # before residuals: a residual has the larger size
+    sink_upsample,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation
     fuse_channel_pad_add,
     fuse_activation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from webinfer.graph.ir import Graph, Value
-from webinfer.passes.uses import substitute
+from webinfer.passes.readers import substitute
 
 
 def share_constants(graph: Graph) -> int:

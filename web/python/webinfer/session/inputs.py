@@ -48,7 +48,7 @@ def info_of(value: Value, graph: Graph) -> TensorInfo:
     return TensorInfo(value.name, graph.outer.get(value.name, value.type.dtype), value.type.shape, value.type.quant)
 
 
-def outside(results: dict[str, Tensor], outer: Mapping[str, DType]) -> dict[str, Tensor]:
+def to_api_types(results: dict[str, Tensor], outer: Mapping[str, DType]) -> dict[str, Tensor]:
     """The results in the element types that users see."""
     for name, dtype in outer.items():
         if found := results.get(name):

@@ -20,7 +20,7 @@ from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import chosen, files_beside, format_name, metadata, read_model, signature_names, unpacked
-from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
+from webinfer.importers.core.partial_evaluation import DataDependentValue, Key, KnownValues, OpenSizes
 from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.drop_rounding import drop_rounding
@@ -89,8 +89,8 @@ async def load(
 
 
 def _begin(source: Any, order: Sequence[str], host: Host, options: LoadOptions) -> None:
-    """Starts what the first backend of an order waits for when it builds; not for who may live with a neighbour."""
-    alone = not isinstance(source, WithPostprocessing) or source.neighbour is None
+    """Starts early what the first backend needs to build, unless another model's memory is shared."""
+    alone = not isinstance(source, WithPostprocessing) or source.shared_memory_with is None
     first = registry.ready_first() if order[0] == registry.AUTO else order[0]
     if alone and first:
         with suppress(BackendUnavailableError):  # which building tells
@@ -141,8 +141,12 @@ class _Loading:
         progress = self.options.progress
         variables = variables or Variables()
         graph, entry = await self._open(signature, variables)
-        neighbour = self.post.neighbour if self.post is not None else None
-        options = replace(self.options, plan_entry=entry, neighbour=neighbour.executor if neighbour else None)
+        shared_memory_with = self.post.shared_memory_with if self.post is not None else None
+        options = replace(
+            self.options,
+            plan_entry=entry,
+            shared_memory_with=shared_memory_with.executor if shared_memory_with else None,
+        )
         selection = None
         if not isinstance(graph, OpenGraph):
             _compiling(progress, 0)
@@ -206,12 +210,12 @@ class _Loading:
         others = signature != self.signature  # whose inputs have other names
 
         def read(known: Mapping[Key, Any]) -> Graph:
-            course = Course(known, only_open, others)
-            return read_model(source.data, source.name, bound, signature, source.files, course)
+            known_values = KnownValues(known, only_open, others)
+            return read_model(source.data, source.name, bound, signature, source.files, known_values)
 
         try:
             return self._finished(read({}))
-        except Unknown as first:
+        except DataDependentValue as first:
             if self.post is not None:
                 raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
             return StagedGraph(first, read, self._finished, variables)
@@ -222,10 +226,10 @@ class _Loading:
         if isinstance(source, GraphBuilder):
             graph = source.graph()
         else:
-            course = Course({}, False, signature != self.signature)
+            known_values = KnownValues({}, False, signature != self.signature)
             try:
-                graph = read_model(source.data, source.name, sizes, signature, source.files, course)
-            except Unknown:
+                graph = read_model(source.data, source.name, sizes, signature, source.files, known_values)
+            except DataDependentValue:
                 return None
         if isinstance(graph, CompiledGraph):
             return None

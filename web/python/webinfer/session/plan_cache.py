@@ -23,14 +23,14 @@ from webinfer.host.interface import Host
 class WithPostprocessing:
     """A source of `webinfer.load`: a model, and nodes that a task puts behind it.
 
-    `extend` changes the graph that was read, always in the same way: plans are stored under its `name`. `neighbour` is
-    a session of another of the task's models, in whose memory this one may lie.
+    `extend` changes the graph that was read, always in the same way: plans are stored under its `name`. The plan may
+    lie in the memory of `shared_memory_with`, a session of another model of the task.
     """
 
     model: Any
     name: str = ""
     extend: Callable[[Graph], None] = lambda graph: None
-    neighbour: Any = None
+    shared_memory_with: Any = None
 
 
 def entry_name(sha256: str, extension: str = "") -> str:
@@ -46,7 +46,7 @@ async def open_graph(
 
     `parts` are the bytes of the model's files, `sha256` is theirs where it is known.
 
-    If a plan of this very engine was found, the graph's nodes are read only when somebody asks for them.
+    If a plan of this very engine was found, the graph's nodes are read on first use.
     """
     identity = host.identity()
     storing = registry.storing_plans(order)

@@ -14,8 +14,8 @@ from webinfer.backends.base import Executor
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
-from webinfer.session.contest import Contest
-from webinfer.session.kept import MAX_PLANS, Kept
+from webinfer.session.backend_benchmark import BackendBenchmark
+from webinfer.session.lru_cache import MAX_PLANS, LruCache
 from webinfer.session.selection import LoadOptions, Selection, choose, with_wishes
 from webinfer.tensor import Tensor
 
@@ -44,7 +44,9 @@ class LiveExecutor:
         self.graph, self.host, self.order, self.options = graph, host, list(order), options
         self.lock = asyncio.Lock()
         self._selection, self._first, self._closed = selection, graph, False
-        self._others: Kept[Sizes, tuple[Graph, Selection]] = Kept(lambda found: found[1].executor, MAX_PLANS - 1)
+        self._others: LruCache[Sizes, tuple[Graph, Selection]] = LruCache(
+            lambda found: found[1].executor, MAX_PLANS - 1
+        )
         self._losses, self._broken, self._running = 0, False, 0
         self.first_run = asyncio.Event()  # set when it is over, for what waits for it
         self.awaits_first_run = False
@@ -79,8 +81,8 @@ class LiveExecutor:
         return self._closed
 
     @property
-    def at_rest(self) -> Executor | None:
-        """The executor where a run may begin at once; None while somebody changes it, or it has to be made."""
+    def idle_executor(self) -> Executor | None:
+        """The executor if a run may begin at once; None while it is being replaced or built."""
         return None if self._selection is None or self._broken or self.lock.locked() else self._selection.executor
 
     async def switch(self, now: Sizes, sizes: Sizes, read: Callable[[], Graph]) -> None:
@@ -108,19 +110,19 @@ class LiveExecutor:
     # ----- what "auto" measures behind the first run
 
     def _settle_later(self) -> None:
-        """Goes on with the contest of the selection in use, where there is one."""
+        """Goes on with the benchmark of the selection in use, where there is one."""
         selection = self._selection
-        if selection is not None and selection.contest is not None:
+        if selection is not None and selection.benchmark is not None:
             self.awaits_first_run = not self.first_run.is_set()
-            self._settling = asyncio.get_running_loop().create_task(self._settle(selection, selection.contest))
+            self._settling = asyncio.get_running_loop().create_task(self._settle(selection, selection.benchmark))
 
-    async def settled(self) -> None:
+    async def autotune_done(self) -> None:
         """Waits until the fastest backend is in use."""
         while self._settling is not None and not self._settling.done():
             self.first_run.set()
             await asyncio.shield(self._settling)
 
-    async def _settle(self, selection: Selection, contest: Contest) -> None:
+    async def _settle(self, selection: Selection, benchmark: BackendBenchmark) -> None:
         """Ends early if the session goes on with another selection: for other sizes, after a loss, or closed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.first_run.wait(), FIRST_RUN_S)
@@ -133,27 +135,27 @@ class LiveExecutor:
                     raise _OutdatedError
                 yield
 
-        while self._selection is selection and (rival := await contest.next()) is not None:
+        while self._selection is selection and (rival := await benchmark.next()) is not None:
             before = selection.executor
             try:
-                winner = await contest.faster(before, rival, turn)
+                winner = await benchmark.faster(before, rival, turn)
                 async with turn():
                     selection.executor = winner
             except _OutdatedError:
-                contest.postpone()
+                benchmark.postpone()
                 rival.close()
                 return
             if winner is before:
                 rival.close()
             else:
-                self._linger(before)
+                self._close_later(before)
         if self._selection is selection:
-            selection.contest, backend = None, selection.executor.backend
-            selection.reason = with_wishes(contest.outcome(selection.executor), backend, self.host, self.options)
-            if contest.missed:
+            selection.benchmark, backend = None, selection.executor.backend
+            selection.reason = with_wishes(benchmark.outcome(selection.executor), backend, self.host, self.options)
+            if benchmark.missed:
                 log.warning("%s: %s", self.graph.name, selection.reason)
 
-    def _linger(self, slower: Executor) -> None:
+    def _close_later(self, slower: Executor) -> None:
         """Closes an executor that is no longer in use, a while later."""
         self._slower.append(slower)
         asyncio.get_running_loop().call_later(LINGER_S, slower.close)
@@ -170,9 +172,9 @@ class LiveExecutor:
             self._running -= 1
 
     @property
-    def at_hand(self) -> Executor | None:
+    def sync_executor(self) -> Executor | None:
         """The executor, if its runs wait for nothing and it can run now: nobody holds the lock, nothing is rebuilt."""
-        executor = self.at_rest
+        executor = self.idle_executor
         if executor is None or not executor.abilities.at_once:
             return None
         return None if executor.abandoned or executor.lost else executor

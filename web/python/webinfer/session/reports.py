@@ -74,7 +74,7 @@ class Profile:
 
     @property
     def least_ms(self) -> list[float]:
-        """The least time that this device could need for each step, by its arithmetic and its memory; 0: not known.
+        """The minimum time of each step by this device's peak arithmetic and bandwidth; 0: not known.
 
         A step that was faster than copies of its bytes, which caches may make it, needs what it took; if it took what
         no clock sees, what copies take.

@@ -33,7 +33,7 @@ class Peaks:
     copies: tuple[tuple[int, float], ...]
 
     def least_ms(self, row: PlanRow) -> float:
-        """The least time for a step: that of its arithmetic or of what it moves, whichever is longer."""
+        """The minimum time of a step: of its arithmetic or of its memory traffic, whichever is longer."""
         return max(row.flops / self.gflops / 1e6 if self.gflops else 0.0, self._moving(row.bytes))
 
     def raised(self, steps: Iterable[tuple[PlanRow, float]]) -> Peaks:

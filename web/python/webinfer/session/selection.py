@@ -24,7 +24,7 @@ from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
 from webinfer.ops.custom import CustomOp
-from webinfer.session.contest import FALLBACK_ERRORS, Contest
+from webinfer.session.backend_benchmark import FALLBACK_ERRORS, BackendBenchmark
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
 from webinfer.session.stages import StagedExecutor, StagedGraph
 
@@ -44,23 +44,25 @@ class LoadOptions:
     device: str = ""  # the kind of device that is asked for; "" for any
     plan_entry: PlanEntry | None = None  # of the whole model in the plan cache
     beside: Sequence[Executor] = ()  # of the model for other sizes of inputs
-    neighbour: Executor | None = None  # of another model of the task
+    shared_memory_with: Executor | None = None  # of another model of the task
 
     def of(self, name: str) -> BuildOptions:
         """The options that a backend takes."""
         row = registry.ROWS[name]
         taken = {option: getattr(self, option) for option in row.options}
         entry = self.plan_entry and self.plan_entry.of(row.plan_suffix)
-        return BuildOptions(self.progress, entry, beside=self.beside, neighbour=self.neighbour, **taken)
+        return BuildOptions(
+            self.progress, entry, beside=self.beside, shared_memory_with=self.shared_memory_with, **taken
+        )
 
 
 @dataclass(slots=True)
 class Selection:
-    """An executor, and in one sentence why it was selected; `contest` if a faster one is still looked for."""
+    """An executor, and in one sentence why it was selected; `benchmark` if a faster one is still looked for."""
 
     executor: Executor
     reason: str
-    contest: Contest | None = None
+    benchmark: BackendBenchmark | None = None
 
 
 def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[str]:
@@ -94,7 +96,7 @@ async def choose(
     """The graph compiled on the first backend of the order that can run it, or on the fastest for ["auto"].
 
     Where a backend refuses some nodes, the next of the order, or its stand-in, runs those. With `later` the caller
-    sees to what is left of "auto": the selection has the backend that is ready first, and a contest.
+    sees to what is left of "auto": the selection has the backend that is ready first, and a benchmark.
 
     Raises:  the first backend's error if `options.strict`, else the last one's; IsolationError if `options.strict`
              asks for threads and the page cannot have them
@@ -125,7 +127,7 @@ def with_wishes(reason: str, backend: str, host: Host, options: LoadOptions) -> 
 
 async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
     """A staged graph, each of its parts on the backend that suits it; later parts are compiled by runs."""
-    options = replace(options, plan_entry=None, neighbour=None)
+    options = replace(options, plan_entry=None, shared_memory_with=None)
 
     async def build(part: Graph) -> Executor:
         found = await choose(part, host, order, options)
@@ -180,14 +182,14 @@ async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadO
 
 def _stand_ins(name: str, refused: Sequence[object]) -> list[str]:
     """Who may run what a backend refused, where the caller named nobody."""
-    return registry.stand_ins(name, all(isinstance(n, Node) and isinstance(n.op, CustomOp) for n in refused))
+    return registry.fallbacks(name, all(isinstance(n, Node) and isinstance(n.op, CustomOp) for n in refused))
 
 
 async def _divide(
     graph: Graph, host: Host, name: str, other: str, error: UnsupportedOpError, options: LoadOptions
 ) -> Selection:
     """The graph on two backends: `other` runs what `name` refused. Costs a copy at every cut."""
-    options = replace(options, plan_entry=None, neighbour=None)  # both are for whole models
+    options = replace(options, plan_entry=None, shared_memory_with=None)  # both are for whole models
     parts: list[tuple[Piece, Executor]] = []
     try:
         for piece in cut(graph, error.nodes):
@@ -234,26 +236,26 @@ async def _built(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
         nodes = [node for node in error.nodes if isinstance(node, Node)]
         if options.strict or not nodes or len(nodes) < len(error.nodes):
             raise
-        for row in registry.assistants():
+        for row in registry.helper_backends():
             if row.name != name and all(map(registry.open_backend(row.name).accepts, nodes)):
                 return (await _divide(graph, host, name, row.name, error, options)).executor
         raise
 
 
 async def _measured(graph: Graph, host: Host, options: LoadOptions, later: bool) -> Selection:
-    """The backend that is ready first, with the contest that finds the fastest; or the fastest, if that cannot wait."""
-    contest = Contest(graph, host, lambda name: _build(name, graph, host, options))
-    best = await contest.next()
+    """The backend that is ready first, with a benchmark still to run; or the fastest, if that cannot wait."""
+    benchmark = BackendBenchmark(graph, host, lambda name: _build(name, graph, host, options))
+    best = await benchmark.next()
     if best is None:
-        raise contest.failure()
-    if later and contest.open:
-        reason = f"{AUTO} begins with {best.backend}, which is ready first; {contest.open} is measured behind it"
-        return Selection(best, reason, contest)
-    while (rival := await contest.next()) is not None:
-        winner = await contest.faster(best, rival, nullcontext)
+        raise benchmark.failure()
+    if later and benchmark.open:
+        reason = f"{AUTO} begins with {best.backend}, which is ready first; {benchmark.open} is measured behind it"
+        return Selection(best, reason, benchmark)
+    while (rival := await benchmark.next()) is not None:
+        winner = await benchmark.faster(best, rival, nullcontext)
         (rival if winner is best else best).close()
         best = winner
-    reason = contest.outcome(best)
-    if contest.missed:
+    reason = benchmark.outcome(best)
+    if benchmark.missed:
         log.warning("%s: %s", graph.name, reason)
     return Selection(best, reason)

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, Executor, MemoryReport
+from webinfer.deprecated import renamed
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError, ShapeError
 from webinfer.graph.deferred import DeferredGraph
 from webinfer.graph.ir import Graph
@@ -19,8 +20,8 @@ from webinfer.graph.positions import positions_among
 from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
-from webinfer.importers.core.course import OpenSizes
-from webinfer.session.inputs import checked, info_of, outside, random_inputs, sizes_given, zeros
+from webinfer.importers.core.partial_evaluation import OpenSizes
+from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given, to_api_types, zeros
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, time_runs
@@ -110,14 +111,14 @@ class Session:
         return self.executor.backend
 
     @property
-    def unsettled(self) -> bool:
+    def autotune_pending(self) -> bool:
         """Whether "auto" has still to measure which backend is the fastest; see `settled`."""
-        return self._live.bound and self._live.selection.contest is not None
+        return self._live.bound and self._live.selection.benchmark is not None
 
     @property
     def same_backend(self) -> str:
         """What `load` takes for a model that is to run where this one does: "auto" while that is being measured."""
-        return registry.AUTO if self.unsettled else self.backend
+        return registry.AUTO if self.autotune_pending else self.backend
 
     @property
     def choice(self) -> str:
@@ -189,14 +190,14 @@ class Session:
 
     def _blocks(self) -> bool:
         """Whether a run leaves the event loop no time; outside of browsers it waits for a GPU without letting go."""
-        executor = self._live.at_rest
+        executor = self._live.idle_executor
         return executor is None or not executor.abilities.overlapping_runs or self.host.name == "native"
 
     async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
-        executor = None if self._stateful else self._live.at_hand
+        executor = None if self._stateful else self._live.sync_executor
         if executor is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
-            return outside(self._live.run_at_once(executor, self._checked(inputs)), self._outer)
-        ready, arrays = self._live.at_rest, self._page_arrays(inputs) if self._plain else None
+            return to_api_types(self._live.run_at_once(executor, self._checked(inputs)), self._outer)
+        ready, arrays = self._live.idle_executor, self._page_arrays(inputs) if self._plain else None
         if ready is not None and arrays is not None:
             found = await self._live.watch(ready, ready.run_page(arrays))
             if found is not None:
@@ -207,7 +208,7 @@ class Session:
                 executor, buffers = await self._prepared(inputs)
                 if self._stateful or not executor.abilities.overlapping_runs:
                     return await self._finished(executor, buffers)
-        return outside(await self._live.watch(executor, executor.run(buffers)), self._outer)
+        return to_api_types(await self._live.watch(executor, executor.run(buffers)), self._outer)
 
     async def _first_run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """As `run`; what "auto" still has to measure comes behind it."""
@@ -230,7 +231,7 @@ class Session:
 
     async def _finished(self, executor: Executor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
         results = await self._live.watch(executor, executor.run(buffers))
-        return outside(self._variables.take(self._states, results), self._outer)
+        return to_api_types(self._variables.take(self._states, results), self._outer)
 
     async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
         """The outputs by name as buffers on the GPU: as `run`, but nothing is read back or waited for.
@@ -239,7 +240,7 @@ class Session:
 
         Raises:  InputError if the session does not run on a GPU; else as `run`
         """
-        await self._live.settled()
+        await self._live.autotune_done()
         async with self._live.lock:
             await self._fit_sizes(inputs)
             async with self._variables.lock if self._stateful else nullcontext():
@@ -253,9 +254,11 @@ class Session:
                     return {info.name: found[info.name] for info in self.outputs}
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
-    async def settled(self) -> None:
+    async def autotune_done(self) -> None:
         """Waits until "auto" has measured: in a page a session begins on the backend that is ready first."""
-        await self._live.settled()
+        await self._live.autotune_done()
+
+    settled, unsettled = renamed("settled", "autotune_done"), renamed("unsettled", "autotune_pending")
 
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next; variables stay as they are."""
@@ -347,7 +350,7 @@ class Session:
         """
         budget_ms = real_number("budget_ms", budget_ms, unit=" of milliseconds")
         live = self._live
-        await live.settled()
+        await live.autotune_done()
         async with live.lock:
             await live.revive()
             if not self.executor.abilities.tuning:
@@ -398,7 +401,7 @@ class Session:
         """
         rounds = whole_number("rounds", rounds, 1, MAX_ROUNDS)
         steps, runs = [], []
-        await self._live.settled()
+        await self._live.autotune_done()
         async with self._live.lock, self._variables.untouched():
             if inputs is not None:
                 await self._fit_sizes(inputs)

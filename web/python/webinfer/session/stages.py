@@ -15,10 +15,10 @@ from webinfer.backends.base import Executor, MemoryReport, PlanRow
 from webinfer.dtypes import COMPUTED
 from webinfer.errors import InputError, LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
-from webinfer.importers.core.course import Key, Turns, Unknown
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_TURNS
-from webinfer.session.kept import Kept
+from webinfer.importers.core.partial_evaluation import DataDependentValue, DynamicLoop, Key
+from webinfer.session.lru_cache import LruCache
 from webinfer.session.state import Variables, open_inputs
 from webinfer.session.turns import LoopTurns
 from webinfer.tensor import Tensor
@@ -36,7 +36,7 @@ class Part:
     """
 
     def __init__(
-        self, read: Graph, key: Key | None, turns: Turns | None, before: Sequence[Part], mark: str
+        self, read: Graph, key: Key | None, turns: DynamicLoop | None, before: Sequence[Part], mark: str
     ) -> None:  # fmt: skip
         self.read, self.key, self.turns, self._mark = read, key, turns, mark
         self.places, self.inputs, self.needs = set[int](), dict[Value, str](), dict[Value, Key]()
@@ -76,17 +76,17 @@ class Part:
         names = {v: self.name_of(key) for v, key in self._made.items() if key in self.given}
         ends = [v for v in self.read.outputs if self._made.get(v, (-1, 0))[0] in self.places]
         names |= {v: v.name if self.key is None else self.name_of(self._made[v]) for v in ends}
-        twins = {v: Value(name, v.type) for v, name in self.inputs.items()}
-        twins |= {v: Value(self.name_of(key), v.type) for v, key in self.needs.items()}
+        copies = {v: Value(name, v.type) for v, name in self.inputs.items()}
+        copies |= {v: Value(self.name_of(key), v.type) for v, key in self.needs.items()}
 
-        def twin(value: Value | None) -> Any:
+        def duplicate(value: Value | None) -> Any:
             if value is None or value.is_constant:
                 return value
-            return twins.get(value) or twins.setdefault(value, Value(names.get(value, value.name), value.type))
+            return copies.get(value) or copies.setdefault(value, Value(names.get(value, value.name), value.type))
 
-        inputs = list(twins.values())
-        nodes = [Node(n.op, map(twin, n.inputs), map(twin, n.outputs), n.attrs, n.label) for n in self.nodes]
-        graph = Graph(self.read.name, inputs, [twins[v] for v in names], nodes)
+        inputs = list(copies.values())
+        nodes = [Node(n.op, map(duplicate, n.inputs), map(duplicate, n.outputs), n.attrs, n.label) for n in self.nodes]
+        graph = Graph(self.read.name, inputs, [copies[v] for v in names], nodes)
         graph.notes += self.read.notes
         return graph
 
@@ -100,7 +100,7 @@ class StagedGraph(Graph):
     __slots__ = ("_finish", "_mark", "_parts", "_read", "variables")
 
     def __init__(
-        self, first: Unknown, read: Callable[[Mapping[Key, Any]], Graph], finish: Callable[[Graph], Graph],
+        self, first: DataDependentValue, read: Callable[[Mapping[Key, Any]], Graph], finish: Callable[[Graph], Graph],
         variables: Variables,
     ) -> None:  # fmt: skip
         super().__init__(first.graph.name, open_inputs(first.graph), first.outputs, ())
@@ -122,7 +122,7 @@ class StagedGraph(Graph):
             key = turns = None
             try:
                 graph = self._read(dict(path))
-            except Unknown as unknown:
+            except DataDependentValue as unknown:
                 graph, key, turns = unknown.graph, unknown.key, unknown.turns
             except (ModelFormatError, ShapeError) as error:
                 raise InputError(f"{self.name!r} cannot run on values that these inputs led to; {error}") from error
@@ -130,7 +130,9 @@ class StagedGraph(Graph):
         self._parts.move_to_end(path)
         return self._parts[path]
 
-    def _keep(self, path: Path, graph: Graph, key: Key | None, turns: Turns | None, before: Sequence[Part]) -> None:
+    def _keep(
+        self, path: Path, graph: Graph, key: Key | None, turns: DynamicLoop | None, before: Sequence[Part]
+    ) -> None:
         self.variables.add(graph.states)
         if turns is not None:
             self._finish(turns.graph)
@@ -138,7 +140,7 @@ class StagedGraph(Graph):
         while len(self._parts) > max(MAX_PARTS, len(path) + 1):
             self._parts.popitem(last=False)
 
-    def graph_of(self, part: Part | Turns) -> Graph:
+    def graph_of(self, part: Part | DynamicLoop) -> Graph:
         """The part, or a loop's turn, as backends take it."""
         if part.graph is None:
             assert isinstance(part, Part)
@@ -151,8 +153,8 @@ class StagedExecutor(Executor):
 
     def __init__(self, graph: StagedGraph, build: Callable[[Graph], Awaitable[Executor]], backend: str) -> None:
         self.graph, self._build, self._asked = graph, build, backend
-        self._kept: Kept[Part | Turns, tuple[Graph, Executor]] = Kept(lambda found: found[1], MAX_PARTS)
-        self._last, self._ran = graph.part(()), list[Part | Turns]()
+        self._kept: LruCache[Part | DynamicLoop, tuple[Graph, Executor]] = LruCache(lambda found: found[1], MAX_PARTS)
+        self._last, self._ran = graph.part(()), list[Part | DynamicLoop]()
 
     # ----- parts
 
@@ -162,7 +164,7 @@ class StagedExecutor(Executor):
             await self._executor(self._last)
             self._ran = [self._last]
 
-    async def _executor(self, part: Part | Turns) -> Executor:
+    async def _executor(self, part: Part | DynamicLoop) -> Executor:
         graph, found = self.graph.graph_of(part), self._kept.get(part)
         if found is None or found[0] is not graph:
             self._kept.drop(part)
@@ -173,7 +175,7 @@ class StagedExecutor(Executor):
         self, inputs: Mapping[str, Any], results: dict[str, Tensor]
     ) -> AsyncIterator[tuple[Executor, dict[str, Any]]]:
         """The executors of a run in turn with their inputs; each is run after it was given, into `results`."""
-        path, ran, fed = NO_PATH, dict[Part | Turns, None](), dict(inputs)
+        path, ran, fed = NO_PATH, dict[Part | DynamicLoop, None](), dict(inputs)
         loop_turns = LoopTurns()
         while True:
             await loop_turns.turn()
@@ -216,7 +218,7 @@ class StagedExecutor(Executor):
         return bool(missing)
 
     async def _turns(
-        self, turns: Turns, first: Sequence[Any], results: list[Tensor]
+        self, turns: DynamicLoop, first: Sequence[Any], results: list[Tensor]
     ) -> AsyncIterator[tuple[Executor, dict[str, Any]]]:
         """Runs a loop until its data ends it; the executor of its turn comes once, with what the first one is given."""
         ends, names = turns.graph.outputs, [v.name for v in turns.graph.inputs]

@@ -1,4 +1,4 @@
-"""Turns of the event loop between runs and inside of long ones, so that timers fire and tasks can be cancelled.
+"""Yields to the event loop between runs and inside of long ones, so that timers fire and tasks can be cancelled.
 
 Kernels run on Python's own thread. A run that never awaits keeps every other task, timer and cancellation waiting.
 """

@@ -142,7 +142,7 @@ class _Kind:
 
 
 class Listener:
-    """Turns recordings into float32 samples of one rate, one channel. Keeps the plan for the last kind of recording."""
+    """Converts recordings to mono float32 samples of one rate. Keeps the plan for the last kind of recording."""
 
     def __init__(self, host: Host) -> None:
         self._plan = LastPlan(host, _graph)

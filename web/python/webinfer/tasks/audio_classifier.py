@@ -1,4 +1,4 @@
-"""What is heard in a recording: the likeliest classes of each short window, and the stretches that these make."""
+"""What is heard in a recording: the most likely classes of each short window, and the stretches that these make."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORTEST = 400  # samples of a window: shorter inputs are no sound
 
 @dataclass(frozen=True, slots=True)
 class SoundEvent:
-    """A stretch of a recording in which one class is the likeliest. `score` is its mean over the stretch's windows.
+    """A stretch of a recording in which one class is the most likely. `score` is its mean over the stretch's windows.
 
     Units:  seconds from the recording's start
     """

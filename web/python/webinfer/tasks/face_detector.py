@@ -110,7 +110,7 @@ class FaceDetector(TrackingTask[Face]):
 
     @property
     def min_score(self) -> float:
-        """The least score of a face that is told; a new one holds from the next picture on."""
+        """The minimum score of reported faces; changes apply from the next picture on."""
         return self._min_score
 
     @min_score.setter
@@ -128,7 +128,7 @@ class FaceDetector(TrackingTask[Face]):
         return await self.run(image)
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
-        """The least score, which holds from the next picture on."""
+        """The minimum score; changes apply from the next picture on."""
         return {} if self._decoder else {MIN_SCORE: least_score(self.min_score)}
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Face]:

@@ -41,7 +41,7 @@ class RegionFinder:
 
         Raises:  ModelFormatError if the model is not of the family; what `webinfer.load` raises
         """
-        source = replace(with_detections(model, family), neighbour=beside)
+        source = replace(with_detections(model, family), shared_memory_with=beside)
         session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             spec = input_spec(family.layout_of(model, session.inputs[0].shape))

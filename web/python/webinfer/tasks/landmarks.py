@@ -288,13 +288,15 @@ class LandmarkTask(PictureTask[Found]):
         cls, model: Any = None, *, backend: str | Sequence[str], progress: Progress | None, host: Host,
         beside: Session | None = None,
     ) -> Self:  # fmt: skip
-        """A task without a detector, which runs on regions that somebody else has found.
+        """A task without a detector, which runs on regions that the caller provides.
 
         Its plan may lie in the memory of the session `beside`.
 
         Raises:  what `webinfer.load` raises; ModelFormatError if the model is not of the task's kind
         """
-        source = replace(with_landmarks(cls.default_model if model is None else model, cls.kinds), neighbour=beside)
+        source = replace(
+            with_landmarks(cls.default_model if model is None else model, cls.kinds), shared_memory_with=beside
+        )
         session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             size = session.inputs[0].shape
@@ -347,7 +349,7 @@ class LandmarkTask(PictureTask[Found]):
         A thing is followed without the detector while it is there, and keeps its `id`. Its landmarks are smooth, if the
         task makes them so. Where time goes back or the frames' size changes, all begins anew with this frame.
 
-        Raises:  as `detect`; InputError if the time is no number
+        Raises:  as `detect`; InputError if the time is not a number
         """
         picture, now = await self.read(frame), frame_time(time_ms, self.session.host.now_ms())
         self._begin_frame(now, self._feeder.size(picture, self.spec))

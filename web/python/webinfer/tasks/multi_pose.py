@@ -74,7 +74,7 @@ def with_poses(model: Any, pixels: Pixels) -> WithPostprocessing:
         found = _found(builder, graph) if picture else None
         if found is None:
             raise ModelFormatError(
-                f"{graph.name!r} is no model of several poses: inputs {[v.type.shape for v in graph.inputs]}, outputs "
+                f"{graph.name!r} is not a multi-pose model: inputs {[v.type.shape for v in graph.inputs]}, outputs "
                 f"{[t.shape for t in types]}; known are PoseNet (heat maps, offsets, displacements; or decoded poses) "
                 "and MoveNet"
             )

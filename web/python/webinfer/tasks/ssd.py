@@ -27,7 +27,7 @@ from webinfer.tensor import Tensor
 BOXES, SCORES, MIN_SCORE, DETECTIONS = "boxes", "scores", "min_score", "detections"
 EXTENSION = "detections"
 SUPPRESSION = 0.3  # MediaPipe's
-MIN_POSITIVE = 2.0**-126  # a least score of 0 would stand for the operator's own
+MIN_POSITIVE = 2.0**-126  # a minimum score of 0 would select the operator's own
 Shape = tuple[int, ...]
 
 
@@ -69,7 +69,7 @@ def input_spec(layout: SsdLayout) -> InputSpec:
 
 
 def with_detections(model: Any, family: SsdFamily, suppression: float = SUPPRESSION) -> WithPostprocessing:
-    """The model with its detections as the only output, and with the least score as a second input.
+    """The model with its detections as the only output, and with the minimum score as a second input.
 
     Detections that overlap by more than `suppression` (intersection over union) are one.
     """

@@ -115,7 +115,7 @@ class TextReader(Task[TextLine]):
         turners = None if turns is None else await sized(turns, with_turn, order, progress, host)
         try:
             session, _ = await finders.at(*FIRST_PICTURE)
-            await session.settled()  # all sizes run where this one does
+            await session.autotune_done()  # all sizes run where this one does
             order[:] = [session.backend]
             await session.warmup()
             await (await readers.at(FIRST_LINE, LINE_HEIGHT))[0].warmup()

@@ -97,7 +97,7 @@ class Tracker:
 def frame_time(time_ms: float | None, now: float) -> float:
     """The time of a frame in milliseconds; now where none is given.
 
-    Raises:  InputError if it is no number, or not finite
+    Raises:  InputError if it is not a number, or not finite
     """
     return now if time_ms is None else real_number("time_ms", time_ms, low=-FINITE)
 
@@ -113,7 +113,7 @@ class TrackingTask(PictureTask[Found]):
 
         `id` is the same for the same thing from frame to frame: `tasks.tracking` says how it is recognised.
 
-        Raises:  what `run` raises; InputError if the time is no number
+        Raises:  what `run` raises; InputError if the time is not a number
         """
         now = frame_time(time_ms, self.session.host.now_ms())
         found: list[Any] = await self.run(frame)

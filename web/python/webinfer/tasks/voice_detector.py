@@ -1,4 +1,4 @@
-"""When somebody speaks in a recording: the probability of each short chunk, and the stretches that these make."""
+"""Voice activity detection: the probability of speech in each short chunk, and the resulting segments."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class SpeechRule:
         return speeches
 
     def _raw(
-        self, probabilities: Sequence[float], chunk: int, total: int, patience: float
+        self, probabilities: Sequence[float], chunk: int, total: int, min_silence: float
     ) -> Iterator[tuple[int, int]]:
-        """Samples from and to; silences shorter than `patience` do not end a stretch."""
+        """Samples from and to; silences shorter than `min_silence` do not end a stretch."""
         start = quiet = -1
         low = max(self.threshold - HYSTERESIS, 0.01)
         for at, probability in zip(count(0, chunk), probabilities, strict=False):
@@ -75,7 +75,7 @@ class SpeechRule:
                 start, quiet = at if start < 0 else start, -1
             elif probability < low and start >= 0:
                 quiet = at if quiet < 0 else quiet
-                if at - quiet >= patience:
+                if at - quiet >= min_silence:
                     yield start, quiet
                     start = quiet = -1
         if start >= 0:
@@ -83,7 +83,7 @@ class SpeechRule:
 
 
 class VoiceActivityDetector(Task[Speech]):
-    """Says when somebody speaks. Make one with `await VoiceActivityDetector.create()`.
+    """Finds the segments with speech. Make one with `await VoiceActivityDetector.create()`.
 
     `model="silero_vad_sequence"` runs on 32 chunks of a recording at once; it knows 16 kHz alone.
     `probabilities` are those of the chunks heard since `reset`, `chunk_s` is how long a chunk is.

@@ -10,7 +10,7 @@ from typing import Protocol
 
 ROUNDS = 3  # interleaved; a candidate's median counts
 MARGIN = 0.03  # share by which a candidate must beat the default: less is noise
-HOPELESS = 1.5  # a candidate so many times slower than the fastest is timed once only
+ABORT_RATIO = 1.5  # a candidate so many times slower than the fastest is timed once only
 MAX_REPEATS = 1 << 12
 
 
@@ -112,7 +112,7 @@ async def compare(
     for number in range(rounds):
         best = min((found[0] for found in times.values() if found), default=math.inf)
         for position, (name, run) in enumerate(runs.items()):
-            if number == 0 or position == 0 or times[name][0] <= HOPELESS * best:
+            if number == 0 or position == 0 or times[name][0] <= ABORT_RATIO * best:
                 times[name].append(await run.elapsed(repeats[name]) / repeats[name])
         if late():
             break

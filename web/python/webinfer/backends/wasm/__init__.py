@@ -12,7 +12,7 @@ from webinfer.backends.wasm.compilation import TUNING_MS, build
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.loaded_plan import LoadedPlan
 from webinfer.backends.wasm.stored_plan import deserialize
-from webinfer.backends.wasm.team import begin_team
+from webinfer.backends.wasm.thread_teams import begin_team
 from webinfer.graph.ir import Constant, Graph, TensorType, Value, apply
 from webinfer.host.interface import Host
 from webinfer.ops import conv
@@ -27,8 +27,8 @@ class WasmBackend(Backend):
     """Compiles graphs for the kernel module, and stores plans for the next visit."""
 
     def begin(self, host: Host, options: BuildOptions) -> None:
-        """Starts the threads of the kernel instance, unless the neighbour's may be taken."""
-        if options.neighbour is None:
+        """Starts the threads of the kernel instance, unless those of `shared_memory_with` can be used."""
+        if options.shared_memory_with is None:
             begin_team(host, options.threads)
 
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> LoadedPlan:
@@ -41,7 +41,7 @@ class WasmBackend(Backend):
             tuning_ms=TUNING_MS if options.tuning_ms is None else options.tuning_ms,
             entry=options.plan_entry,
             beside=options.beside,
-            neighbour=options.neighbour,
+            shared_memory_with=options.shared_memory_with,
         )
 
     def arithmetic(self, work: int) -> Graph:

@@ -11,7 +11,7 @@ from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, l
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
-from webinfer.backends.wasm.team import better_team, open_team
+from webinfer.backends.wasm.thread_teams import better_thread_count, open_threads
 from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
@@ -34,7 +34,7 @@ async def build(
     tuning_ms: float = TUNING_MS,
     entry: PlanEntry | None = None,
     beside: Sequence[Executor] = (),
-    neighbour: Executor | None = None,
+    shared_memory_with: Executor | None = None,
 ) -> WasmExecutor | RestoredExecutor:
     """A graph compiled for the kernel module of this host, or the plan in `entry` if it fits.
 
@@ -42,14 +42,14 @@ async def build(
     entry the plan is stored for the next visit: two seconds later, when kernels have been timed for up to
     `tuning_ms`. What wins then is in the stored plan, not in this one.
 
-    The plan takes its place in the memory of an executor of `beside`, where there is one that it suits, or lodges in
-    that of the `neighbour`, another model's.
+    The plan goes into the memory of an executor of `beside` if one fits, or as a guest into that of
+    `shared_memory_with`, another model's executor.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
     if entry is None and tuned is None and (joined := _beside(graph, host, isa, threads, beside)) is not None:
         return joined
-    if (memory := _lodging(neighbour, isa, threads)) is not None:
+    if (memory := _shared_memory(shared_memory_with, isa, threads)) is not None:
         try:
             return await _built(graph, host, progress, memory, tuned, tuning_ms, entry)
         except (LimitError, OutOfMemoryError):  # for both of them
@@ -58,17 +58,17 @@ async def build(
     if tuned is None and entry is not None and not entry.plans and tuning_ms > 0:
         recalled = asyncio.ensure_future(recall_tuned(graph, host))  # while threads start
     found = [plan.threads for plan in entry.plans if isinstance(plan, WasmStoredPlan)] if entry is not None else []
-    kernels = await open_team(host, isa, threads, *found)
+    kernels = await open_threads(host, isa, threads, *found)
     return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled, threads is None)
 
 
-def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
+def _shared_memory(shared_memory_with: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
     """The memory of another model's plan in which one more may lie."""
-    if not isinstance(neighbour, (WasmExecutor, RestoredExecutor)) or neighbour.closed:
+    if not isinstance(shared_memory_with, (WasmExecutor, RestoredExecutor)) or shared_memory_with.closed:
         return None
-    if isinstance(neighbour, WasmExecutor) and not neighbour.shareable:
+    if isinstance(shared_memory_with, WasmExecutor) and not shared_memory_with.shareable:
         return None
-    memory, kernels = neighbour.memory_of_kernels, neighbour.kernels
+    memory, kernels = shared_memory_with.memory_of_kernels, shared_memory_with.kernels
     suits = isa in (None, kernels.isa) and threads in (None, kernels.threads)
     return memory if suits and memory is not None and memory.dead <= MAX_DEAD_BYTES else None
 
@@ -87,7 +87,7 @@ async def _built(
     kernels = place.kernels if isinstance(place, KernelMemory) else place
     assert kernels is not None
     if memory is not None:
-        memory.lodge()
+        memory.acquire()
     try:
         if (found := kernels.call("abi")) != ABI:
             raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
@@ -102,13 +102,13 @@ async def _built(
             wanted = entry is not None and tuning_ms > 0
             tuned = await (recalled or recall_tuned(graph, host)) if wanted else {}
         builder = lower_graph(graph, build_of(kernels), tuned)
-        lodging: dict[str, Any] = {} if memory is None else {"memory": memory, "lodges": True}
-        executor = WasmExecutor(graph, host, kernels, builder, progress, **lodging)
+        sharing: dict[str, Any] = {} if memory is None else {"memory": memory, "is_guest": True}
+        executor = WasmExecutor(graph, host, kernels, builder, progress, **sharing)
     except BaseException:
         if memory is None:
             kernels.close()
         else:
-            memory.leave()
+            memory.release()
         raise
     if entry is not None:
         _store_later(executor, host, entry.name, tuned, tuning_ms, free)
@@ -130,10 +130,10 @@ def _beside(
         try:
             return WasmExecutor(graph, host, kernels, lower_graph(graph, build_of(kernels), {}), memory=memory)
         except (LimitError, OutOfMemoryError):
-            memory.leave()
+            memory.release()
             return None
         except BaseException:
-            memory.leave()
+            memory.release()
             raise
     return None
 
@@ -157,7 +157,7 @@ def _store_later(
 
     async def work() -> None:
         try:
-            team = await better_team(host, executor.kernels.isa) if free else None
+            team = await better_thread_count(host, executor.kernels.isa) if free else None
             if team is not None or due:
                 await _tune_and_store(executor, host, name, tuned, tuning_ms, team)
         except WebinferError as error:

@@ -11,8 +11,8 @@ from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
+from webinfer.backends.wasm.lowerings.clamp_fusion import find_floors
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
-from webinfer.backends.wasm.lowerings.floors import find_floors
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
 from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, with_short_steps_alone
@@ -79,9 +79,9 @@ class WasmExecutor(LoadedPlan):
 
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None,
-        memory: KernelMemory | None = None, lodges: bool = False,
+        memory: KernelMemory | None = None, is_guest: bool = False,
     ) -> None:  # fmt: skip
-        """`memory` is that of `kernels`, if other plans lie there: the model's, or those with whom this `lodges`."""
+        """`memory` is that of `kernels`, if other plans lie there: the model's, or another model's (`is_guest`)."""
         self.graph = graph
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
         self._steps, self._why, self._joined = builder.run_part.steps, builder.why, builder.joined
@@ -96,12 +96,12 @@ class WasmExecutor(LoadedPlan):
         memory = memory or KernelMemory(kernels)
         base, apart = _align(memory.end), KernelMemory(kernels)
         apart.end = base
-        program, fixed_end, top, report = self._load(builder, kernels, apart if lodges else memory, progress)
+        program, fixed_end, top, report = self._load(builder, kernels, apart if is_guest else memory, progress)
         memory.end = max(memory.end, apart.end)
         places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
         layout = Layout(graph.name, places[0], places[1], program, len(self._steps), base, fixed_end, top, report)
         super().__init__(layout, host, kernels, memory)
-        self.lodges, self.shareable = lodges, self.shareable and not lodges
+        self.is_guest, self.shareable = is_guest, self.shareable and not is_guest
         if self.shareable and can_share(graph):
             memory.add(builder)
         self._residents = frozenset(graph.resident)

@@ -9,7 +9,7 @@ from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
 from webinfer.backends.wasm.memory import KernelMemory
-from webinfer.backends.wasm.pace import Pace
+from webinfer.backends.wasm.thread_count import ThreadCountController
 from webinfer.errors import ClosedError, KernelError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
@@ -74,9 +74,9 @@ class LoadedPlan(Executor):
             memory = KernelMemory(kernels)
             memory.end = layout.top
         self.memory_of_kernels: KernelMemory | None = memory
-        self.lodges = False  # whether it lies beside another model's plan
+        self.is_guest = False  # whether it shares another model's memory
         self._repeated = (0, 0)  # where a profile puts its programs: an address, and bytes from there
-        self.pace = Pace() if kernels.threads > 1 else None  # None: all threads do every run
+        self.pace = ThreadCountController() if kernels.threads > 1 else None  # None: all threads do every run
 
     # ----- running
 
@@ -232,5 +232,5 @@ class LoadedPlan(Executor):
             own = (
                 layout.memory.constants - layout.memory.shared if layout.memory.shared else 0
             )  # else others may use them
-            self.memory_of_kernels.leave(layout.top - layout.base if self.lodges else own)
+            self.memory_of_kernels.release(layout.top - layout.base if self.is_guest else own)
             self.memory_of_kernels = None

@@ -22,7 +22,7 @@ _UNKNOWN = b""
 
 
 class KernelMemory:
-    """A kernel instance and what lies in it. Plans join and leave; the last one lets the instance go.
+    """A kernel instance and what lies in it. Plans acquire and release it; the last one drops the instance go.
 
     Plans of one model never run at the same time: they share an arena.
     """
@@ -32,7 +32,7 @@ class KernelMemory:
         self.end = kernels.heap_base  # of all that is in use
         self.arena = (0, 0)  # where the largest arena begins, and its bytes
         self.dead = 0
-        self.scratch = (0, 0)  # an address, and bytes from there: of whoever prepares a run
+        self.scratch = (0, 0)  # address and bytes, for the code that prepares a run
         self._plans, self._builders = 1, list[Builder]()
         self._places: dict[_Mark, int] = {}
 
@@ -45,7 +45,7 @@ class KernelMemory:
         """Counts one plan more."""
         self._plans += 1
 
-    def lodge(self) -> None:
+    def acquire(self) -> None:
         """Counts one plan more, which will lie behind all that is here."""
         self.join()
         self.end = -(-self.end // LINE) * LINE
@@ -69,7 +69,7 @@ class KernelMemory:
         self.end = end
         return address, nbytes
 
-    def leave(self, nbytes: int = 0) -> None:
+    def release(self, nbytes: int = 0) -> None:
         """Counts one plan less, of which so many bytes are nobody's now."""
         self._plans -= 1
         self.dead += nbytes
@@ -77,7 +77,7 @@ class KernelMemory:
             self.abandon()
 
     def abandon(self) -> None:
-        """Lets the instance go, whoever has plans in it: it trapped, or nobody is left."""
+        """Drops the instance, with all plans in it: it trapped, or the last plan was closed."""
         kernels, self._kernels, self._builders, self._places = self._kernels, None, [], {}
         if kernels is not None:
             kernels.close()

@@ -120,12 +120,12 @@ class RestoredExecutor(LoadedPlan):
         compile_anew: Callable[[Graph, Host, str], Awaitable[WasmExecutor]],
         memory: KernelMemory | None = None,
     ) -> None:
-        """`memory` is that of `kernels`, if the plan lodges there with another model's."""
+        """`memory` is that of `kernels`, if the plan is a guest of another model's memory."""
         base = -(-(memory.end if memory else kernels.heap_base) // ALIGNMENT) * ALIGNMENT
         by = base - stored.layout.base
         layout = stored.layout.moved(by)
         super().__init__(layout, host, kernels, memory)
-        self.lodges = memory is not None
+        self.is_guest = memory is not None
         self.graph, self._rows, self._compile_anew = graph, stored.rows, compile_anew
         kernels.grow(layout.top)
         kernels.write(base, stored.fixed)

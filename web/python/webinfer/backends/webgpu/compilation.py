@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from webinfer.backends.base import PlanEntry
-from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
+from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
 from webinfer.backends.webgpu.stored_plan import GpuStoredPlan, RestoredProgram, requirements, serialize
 from webinfer.backends.webgpu.tuning import Tuner, known
 from webinfer.errors import UnsupportedOpError
@@ -58,14 +58,18 @@ async def opened(
     return executor
 
 
-async def _ahead(graph: Graph, host: Host, tuning_ms: float | None) -> Ahead | None:
+async def _ahead(graph: Graph, host: Host, tuning_ms: float | None) -> SpeculativeLowering | None:
     """What lowers the graph while the device is being opened; None where nobody knows what that will be, or kernels
     were timed there."""
     offer: GpuOffer | None = await host.gpu_offer()
     if offer is None:
         return None
     log = await known(host, offer, tuning_ms)
-    return None if log.winners else Ahead(graph, offer, dict(default_tunings(offer.name, offer.software)), log)
+    return (
+        None
+        if log.winners
+        else SpeculativeLowering(graph, offer, dict(default_tunings(offer.name, offer.software)), log)
+    )
 
 
 def _store_later(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any]) -> None:

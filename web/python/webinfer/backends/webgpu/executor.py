@@ -6,8 +6,15 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Abilities, End, LastOutput, MemoryReport, PendingResult, PlanRow, shapes_text
-from webinfer.backends.webgpu.ahead import Ahead
+from webinfer.backends.base import (
+    Abilities,
+    BufferBinding,
+    LastOutput,
+    MemoryReport,
+    PendingResult,
+    PlanRow,
+    shapes_text,
+)
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.loaded_program import LoadedProgram, tensor
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
@@ -22,6 +29,7 @@ from webinfer.backends.webgpu.schedule import (
     release_after_load,
 )
 from webinfer.backends.webgpu.soundness import check_schedule
+from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
 from webinfer.codegen.prelude import pack
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice, Span
@@ -40,11 +48,11 @@ async def compiled(
     progress: Progress | None = None,
     *,
     given_ends: bool = False,
-    ahead: Ahead | None = None,
+    ahead: SpeculativeLowering | None = None,
 ) -> WebGpuExecutor:
     """A graph compiled for a device of this host. `tuned` names kernels by tuning key.
 
-    `origins` is called when somebody looks at the plan. With `given_ends` it is compiled for its `recording` alone, in
+    `origins` is called when the plan is inspected. With `given_ends` it is compiled for its `recording` alone, in
     which buffers of others take the place of inputs and outputs. `ahead` is taken if the device and the kernels have
     become what it was lowered for.
 
@@ -207,8 +215,8 @@ def _spans(step: Step) -> tuple[Span, ...]:
     return tuple(Span(r.block.buffer, r.offset, r.nbytes) for r in step.regions)
 
 
-def _end(region: Region) -> End:
-    return End(_span_of(region, region.nbytes), region.block.home is Home.GIVEN)
+def _end(region: Region) -> BufferBinding:
+    return BufferBinding(_span_of(region, region.nbytes), region.block.home is Home.GIVEN)
 
 
 def _span_of(region: Region, nbytes: int) -> Span:

@@ -63,18 +63,18 @@ def in_float16(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     Also returns, for each value that is new, the value of `graph` that it stands for.
     """
     narrow = _Narrowing(graph).values()
-    twins: dict[Value, Value] = {}
+    copies: dict[Value, Value] = {}
     nodes = []
     for node in graph.nodes:
         for value in (*node.inputs, *node.outputs):
-            if value in narrow and value not in twins:
+            if value in narrow and value not in copies:
                 assert value is not None
-                twins[value] = Value(value.name, TensorType(value.type.shape, DType.FLOAT16), value.constant)
-        inputs = [v if v is None else twins.get(v, v) for v in node.inputs]
-        nodes.append(Node(node.op, inputs, [twins.get(v, v) for v in node.outputs], node.attrs, node.label))
+                copies[value] = Value(value.name, TensorType(value.type.shape, DType.FLOAT16), value.constant)
+        inputs = [v if v is None else copies.get(v, v) for v in node.inputs]
+        nodes.append(Node(node.op, inputs, [copies.get(v, v) for v in node.outputs], node.attrs, node.label))
     copy = Graph(graph.name, graph.inputs, graph.outputs, nodes)
     copy.resident, copy.parts = graph.resident, graph.parts
-    return copy, {twin: value for value, twin in twins.items()}
+    return copy, {duplicate: value for value, duplicate in copies.items()}
 
 
 class _Narrowing:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 class Home(enum.StrEnum):
     """How long a block is needed: `resident` always, `pooled` while run steps use it, `staged` only during load.
 
-    A `given` block is an input or output that whoever replays the dispatches brings along in a buffer of his own.
+    A `given` block is an input or output whose buffer the caller provides when the dispatches are replayed.
     """
 
     RESIDENT = "resident"

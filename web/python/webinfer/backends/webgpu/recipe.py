@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webinfer.backends.base import End, MemoryReport
+from webinfer.backends.base import BufferBinding, MemoryReport
 from webinfer.host.gpu import PipelineSpec, Span
 
 
@@ -36,6 +36,6 @@ class Recipe:
     writes: list[tuple[int, Any]]  # what load uploads: a buffer's number, bytes
     staged: list[int]
     given: list[int]
-    inputs: Mapping[str, End]
-    outputs: list[End]  # of the graph's outputs, in order
+    inputs: Mapping[str, BufferBinding]
+    outputs: list[BufferBinding]  # of the graph's outputs, in order
     memory: MemoryReport

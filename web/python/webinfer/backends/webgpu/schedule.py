@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.aliasing import find_aliases
 from webinfer.backends.webgpu.chains import find_chains
+from webinfer.backends.webgpu.channel_scale import find_gates
 from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
@@ -24,8 +25,6 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
 )
 from webinfer.backends.webgpu.fusion import Fusion, Share, find_fusions
-from webinfer.backends.webgpu.gates import find_gates
-from webinfer.backends.webgpu.late_sums import find_late_sums
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
@@ -34,7 +33,8 @@ from webinfer.backends.webgpu.lowerings.movement import concat_parts
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.moments import find_moments
 from webinfer.backends.webgpu.pipelines import pipeline_of
-from webinfer.backends.webgpu.squeezes import find_squeezes
+from webinfer.backends.webgpu.post_activation_add import find_post_activation_adds
+from webinfer.backends.webgpu.squeeze_excite import find_squeezes
 from webinfer.backends.webgpu.writes import check_writes
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
@@ -103,7 +103,7 @@ def scheduling(
     refused: list[Node] = []
     for value in graph.inputs:
         builder.enter_input(value)
-    builder.foresee()
+    builder.precompile_shaders()
     for index, node in enumerate(graph.nodes):
         if any(v.type.size for v in node.outputs) and node not in builder.absorbed:
             try:
@@ -146,7 +146,7 @@ class _Builder:
         joined = {node: _as_joined(*fusion) for node, fusion in find_fusions(graph, self.folded, target).items()}
         self.joined = joined | _of_language_models(graph, self.folded)
         self.joined |= find_squeezes(graph, self.folded, target, self._taken())
-        self.joined |= find_late_sums(graph, self.folded, self._taken())
+        self.joined |= find_post_activation_adds(graph, self.folded, self._taken())
         self.joined |= find_gates(graph, self.folded, target, self._taken())
         self.joined |= find_moments(graph, self.folded, self._taken())
         self.joined |= find_chains(graph, self.folded, target, self._taken())
@@ -157,7 +157,7 @@ class _Builder:
         self._made: dict[Derived, Sequence[Dispatch]] = {}
         self._early: dict[Node, Sequence[Dispatch]] = {}
 
-    def foresee(self) -> None:
+    def precompile_shaders(self) -> None:
         """Lowers dense products before their turn: a load ends with their shaders, which compile longest."""
         for node in self.graph.nodes:
             together = {node.op.name, *(each.op.name for each in self._absorbed_by(node))}
@@ -337,7 +337,7 @@ def release_after_load(schedule: Schedule) -> None:
 
 
 def give_ends(schedule: Schedule) -> None:
-    """Marks inputs and outputs as given where a buffer of somebody else's can take their place in every step.
+    """Marks inputs and outputs as given if a buffer of the caller can replace them in every step.
 
     It cannot for an output that is a constant, an input or another output as well, or lies inside another value,
     nor for an input that a step changes.

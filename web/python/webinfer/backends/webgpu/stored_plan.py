@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from webinfer.backends.base import Abilities, End, MemoryReport, PlanRow
+from webinfer.backends.base import Abilities, BufferBinding, MemoryReport, PlanRow
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.recipe import Order, Recipe
@@ -52,8 +52,11 @@ class GpuStoredPlan:
         for buffer, nbytes in facts["writes"]:
             writes.append((buffer, self.constants[at : at + nbytes]))
             at += nbytes
-        inputs = {name: End(Span(*span), False) for (name, _), span in zip(self.inputs, facts["inputs"], strict=True)}
-        outputs = [End(Span(*span), False) for span in facts["outputs"]]
+        inputs = {
+            name: BufferBinding(Span(*span), False)
+            for (name, _), span in zip(self.inputs, facts["inputs"], strict=True)
+        }
+        outputs = [BufferBinding(Span(*span), False) for span in facts["outputs"]]
         uniforms, memory = bytes.fromhex(facts["uniforms"]), MemoryReport(*facts["memory"])
         sizes, prepare, staged = facts["sizes"], facts["prepare"], facts["staged"]
         return Recipe(sizes, uniforms, orders, prepare, writes, staged, [], inputs, outputs, memory)

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
+from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
 from webinfer.errors import DeviceLostError, GpuError, LimitError, ModelFormatError, OutOfMemoryError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
@@ -180,7 +180,7 @@ class Tuner:
         progress: Progress | None = None,
         *,
         given_ends: bool = False,
-        ahead: Ahead | None = None,
+        ahead: SpeculativeLowering | None = None,
     ) -> WebGpuExecutor:
         """The graph with these kernels, for other shapes with the default tunings, for others yet with the defaults."""
         kernels = {**self._offered, **tuned}  # the lowerings leave what does not suit

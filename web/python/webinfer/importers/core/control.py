@@ -13,11 +13,11 @@ from contextlib import suppress
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
-from webinfer.importers.core.course import NeedsUnrolling, Turns, Unknown
 from webinfer.importers.core.limits import MAX_LOOP_TURNS, within
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import BaseOperation
+from webinfer.importers.core.partial_evaluation import DataDependentValue, DynamicLoop, NeedsUnrolling
 from webinfer.importers.core.problems import Refusal
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import unique_names
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
@@ -107,7 +107,7 @@ def repeat(op: BaseOperation, most: Value | None, state: list[Value], turn: Turn
     """
     writer, start = op.writer, op.writer.position
     inputs, (goes_on, *results) = one_turn(op, state, turn)
-    if writer.course is None:
+    if writer.known_values is None:
         op.refuse("a loop whose end depends on data")
     _truth(op, [goes_on])
     nodes = writer.take(start, inputs)
@@ -126,11 +126,11 @@ def repeat(op: BaseOperation, most: Value | None, state: list[Value], turn: Turn
     loop = writer.number_loop()  # its position would not tell it from a loop right behind it, as neither leaves nodes
     names = unique_names([*(v.name for v in writer.graph.inputs), *(f"loop {loop}.{i}" for i in range(len(results)))])
     names = names[len(writer.graph.inputs) :]
-    found = writer.course.known.get((loop, -1))
+    found = writer.known_values.known.get((loop, -1))
     if found is None:
         first = [op.scalar_of(ENDLESS, DType.INT64) if most is None else most, *state, *others]
         graph = Graph(f"{writer.graph.name}, a turn of {op.what}", [*inputs, *others.values()], ends, nodes)
-        raise writer.unknown(first, (loop, -1), Turns(graph, len(state), tuple(names)))
+        raise writer.unknown(first, (loop, -1), DynamicLoop(graph, len(state), tuple(names)))
     return [writer.carry(name, type) for name, type in zip(names, found, strict=True)]
 
 
@@ -154,7 +154,7 @@ def one_turn(op: BaseOperation, state: list[Value], turn: Turn) -> tuple[list[Va
     except NeedsUnrolling:
         writer.take(start, inputs)
         writer.variables.restore(variables)
-        if writer.course is None:
+        if writer.known_values is None:
             op.refuse("a loop whose end depends on data")
         raise
     return inputs, results
@@ -180,7 +180,7 @@ def branch(
             op.refuse("branches whose results differ in type")
         if _has_lists([*yes, *no]):
             op.refuse("lists where data decides")
-    except (ModelFormatError, ShapeError, Refusal, Unknown, NeedsUnrolling):
+    except (ModelFormatError, ShapeError, Refusal, DataDependentValue, NeedsUnrolling):
         op.writer.read(condition)
         raise
     if sum(value.type.size + 1 for value in op.writer.made_since(before)) > MAX_BOTH:

@@ -15,9 +15,9 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Op, Value, apply
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Unknown
 from webinfer.importers.core.limits import MAX_DECIDING, MAX_READ
 from webinfer.importers.core.nothing import of_nothing
+from webinfer.importers.core.partial_evaluation import DataDependentValue
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.steps import Steps
 from webinfer.importers.core.writer import GraphWriter
@@ -213,10 +213,10 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
 
     Each operator comes with its converter and with the obstacle that keeps it from being converted, "" if none.
 
-    Raises:  ModelFormatError if the file breaks a rule; LimitError; Unknown where the rest depends on data, and
+    Raises:  ModelFormatError if the file breaks a rule; LimitError; DataDependentValue if the rest depends on data and
              nothing is unsupported
     """
-    waiting: Unknown | None = None
+    waiting: DataDependentValue | None = None
     for operation, convert, obstacle in steps:
         operation.writer.count_operator()
         guessed, before = problems.guessed(operation.inputs), operation.writer.position
@@ -229,7 +229,7 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
                 operation.bind(results, operation.writer.made_since(before))
             except Refusal as refusal:
                 _note(operation, () if guessed else refusal.reasons, problems)
-            except Unknown as unknown:
+            except DataDependentValue as unknown:
                 waiting = waiting or unknown  # the walk goes on, to find what is not supported
                 _note(operation, (), problems)
             except operation.wrong as error:

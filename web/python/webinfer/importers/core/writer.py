@@ -10,7 +10,6 @@ from webinfer.errors import LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.positions import known_outside
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Key, NeedsUnrolling, Turns, Unknown
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import (
     MAX_CALLS,
@@ -21,6 +20,7 @@ from webinfer.importers.core.limits import (
     check_bytes,
     within,
 )
+from webinfer.importers.core.partial_evaluation import DataDependentValue, DynamicLoop, Key, KnownValues, NeedsUnrolling
 from webinfer.importers.core.variables import Variables
 from webinfer.ops.elementwise import IDENTITY, UnaryAttrs
 
@@ -36,10 +36,10 @@ class GraphWriter:
     """
 
     def __init__(
-        self, name: str, folding: int = MAX_FOLDED, floats: bool = False, course: Course | None = None
+        self, name: str, folding: int = MAX_FOLDED, floats: bool = False, known_values: KnownValues | None = None
     ) -> None:
         self.graph = Graph(name, [], [], [])
-        self._floats, self.course = floats, course
+        self._floats, self.known_values = floats, known_values
         self.variables = Variables(self.graph)
         self.outer: dict[Value, DType] = {}  # the file's element type of values that are computed in another one
         self._folding_left, self._operators_left, self._depth, self._loops = folding, MAX_CONVERTED, 0, 0
@@ -101,10 +101,10 @@ class GraphWriter:
 
     def known(self, value: Value) -> bool:
         """Whether the value is a constant, or runs have shown it."""
-        if value.is_constant or self.course is None:
+        if value.is_constant or self.known_values is None:
             return value.is_constant
         key = self.key(value)
-        return not self._in_turn(key) and key in self.course.known
+        return not self._in_turn(key) and key in self.known_values.known
 
     @property
     def is_tentative(self) -> bool:
@@ -115,18 +115,18 @@ class GraphWriter:
         return self._tentative is not None and (key[0] >= self._tentative or key == (-1, -1))
 
     def read(self, value: Value) -> Value:
-        """The value as a constant if it is one or runs have shown it; without a course, the value itself.
+        """The value as a constant if it is one or runs have shown it; without a known_values, the value itself.
 
-        Raises:  Unknown where a run must show it first; NeedsUnrolling where each turn of a loop has its own
+        Raises:  DataDependentValue where a run must show it first; NeedsUnrolling where each turn of a loop has its own
         """
-        if value.constant is not None or self.course is None:
+        if value.constant is not None or self.known_values is None:
             return value
         key = self.key(value)
         if self._in_turn(key):
             raise NeedsUnrolling
         if key == (-1, -1):
             return value  # stands in for what could not be made
-        found = self.course.known.get(key)
+        found = self.known_values.known.get(key)
         if found is not None:
             return Value(value.name, value.type, Constant(memoryview(found), value.type.dtype))
         raise self.unknown([value], key)
@@ -145,13 +145,13 @@ class GraphWriter:
         finally:
             self._tentative = None
 
-    def unknown(self, values: Sequence[Value], key: Key, turns: Turns | None = None) -> Unknown:
+    def unknown(self, values: Sequence[Value], key: Key, turns: DynamicLoop | None = None) -> DataDependentValue:
         """What says that these values must be shown first, or that a loop must turn."""
         self._name_inputs()
         graph = Graph(self.graph.name, self.graph.inputs, values, self.graph.nodes)
         graph.outer = self._outer_inputs()
         graph.states = self.variables.states({})
-        return Unknown(graph, key, turns)
+        return DataDependentValue(graph, key, turns)
 
     def take(self, start: int, values: Sequence[Value]) -> list[Node]:
         """The nodes from `start` on that depend on these values, which leave the graph."""
@@ -266,13 +266,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return result
 
 
-def check_names(shapes: Shapes, names: Collection[str], course: Course | None = None) -> None:
+def check_names(shapes: Shapes, names: Collection[str], known_values: KnownValues | None = None) -> None:
     """Nothing, if sizes are given for inputs only, or the course allows others.
 
     Raises:  ShapeError naming what is no input
     """
     unknown = sorted(set(shapes) - set(names))
-    if unknown and not (course and course.others):
+    if unknown and not (known_values and known_values.others):
         raise ShapeError(f"sizes are given for {unknown}; the model's inputs are {list(names)}")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.operation import checked, convert_all
+from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
 from webinfer.importers.keras import (
@@ -42,7 +42,7 @@ _WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "int64")
 
 def read_layers(
     described: Mapping[str, Any], name: str, shapes: Shapes, external: External | None = None,
-    course: Course | None = None,
+    known_values: KnownValues | None = None,
 ) -> Graph:  # fmt: skip
     """The graph of a model.json with layers. `shapes` binds the sizes of inputs by name; `external` are the weights.
 
@@ -50,7 +50,7 @@ def read_layers(
 
     Raises:  ModelFormatError if a rule is broken; UnsupportedOpError listing everything that is not supported;
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
-             with a course, Unknown
+             with a known_values, DataDependentValue
     """
     with checked(name):
         kind, config = top_model(described)
@@ -58,13 +58,13 @@ def read_layers(
             damaged(f"its class is {safe_name(kind)}, needs one of {', '.join(MODELS)}")
         model = read_model(kind, config)
         weights = Weights(*read_weights(described, external or {}))
-        context = Context(GraphWriter(name, course=course), weights, CONVERTERS)
+        context = Context(GraphWriter(name, known_values=known_values), weights, CONVERTERS)
         problems = Problems(context.guessed)
         inputs = _inputs(context.writer, model, shapes, problems)
         own = str(config.get("name") or "") if isinstance(config, dict) else ""
         try:
             results = _walk(context, model, inputs, (own,), problems)
-        except Unknown as unknown:
+        except DataDependentValue as unknown:
             unknown.outputs = _declared(model)
             raise
         problems.check()
@@ -149,7 +149,7 @@ def _nested(op: Operation) -> list[Value]:
 def _inputs(writer: GraphWriter, model: ModelInfo, shapes: Shapes, problems: Problems) -> list[Value]:
     layers = [model.layers.get(name) or damaged(f"no layer {safe_name(name)}") for name, *_ in model.inputs]
     names = unique_names([layer.name for layer in layers])
-    check_names(shapes, names, writer.course)
+    check_names(shapes, names, writer.known_values)
     listed, unbound = list[Value](), list[str]()
     for name, layer in zip(names, layers, strict=True):
         dtype, allowed = _dtype(layer, problems), _sizes(layer)

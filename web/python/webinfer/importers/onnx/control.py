@@ -9,8 +9,8 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Value
 from webinfer.importers.core.control import ENDLESS, Turn, branch, check_turns, one_turn, repeat, seen
-from webinfer.importers.core.course import NeedsUnrolling
 from webinfer.importers.core.limits import MAX_LOOP_TURNS
+from webinfer.importers.core.partial_evaluation import NeedsUnrolling
 from webinfer.importers.onnx.model import GraphInfo
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import DTYPES
@@ -50,7 +50,7 @@ def _loop(op: Operation) -> list[Value]:
             op.fail(f"its body gives {len(results)} values for a state of {count}")
         return [op.dense(value) for value in results]
 
-    most, may_repeat = op.optional(0), op.writer.course is not None
+    most, may_repeat = op.optional(0), op.writer.known_values is not None
     if goes_on and most is not None and (not op.known(0) or (may_repeat and op.integer(0) > MAX_LOOP_TURNS)):
         with suppress(NeedsUnrolling):
             return repeat(op, most, first, run)
@@ -136,7 +136,7 @@ def _scanned(
 ) -> tuple[list[Value], list[Value]]:
     """The last state, and what the turns list, one behind the other along the first axis."""
     count, first = len(state), state
-    if turns > MAX_LOOP_TURNS and op.writer.course is not None:
+    if turns > MAX_LOOP_TURNS and op.writer.known_values is not None:
         goes_on = op.scalar_of(1, DType.BOOL)
         with suppress(NeedsUnrolling):
             found = repeat(op, op.scalar_of(turns, DType.INT64), first, lambda n, held: [goes_on, *run(n, held)])

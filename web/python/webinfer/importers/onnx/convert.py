@@ -10,34 +10,33 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.core.operation import convert_all
+from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues, OpenSizes
 from webinfer.importers.core.problems import Problems, Refusal
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
 from webinfer.importers.onnx import (
     attention,
     bits,
     control,
     conv,
-    deformed,
+    deform_conv,
     elementwise,
-    forests,
     gather,
     grouped_attention,
-    learned,
+    linear_models,
     loss,
     matmul,
     movement,
     ngrams,
-    noise,
     normalization,
     optimized,
     pattern,
     pool,
     quantized,
+    random,
     recurrent,
     reduce,
     regions,
@@ -50,6 +49,7 @@ from webinfer.importers.onnx import (
     stored,
     suppression,
     training,
+    tree_ensemble,
 )
 from webinfer.importers.onnx import (
     shapes as shape_family,
@@ -60,9 +60,9 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, bits, control, conv, deformed, elementwise, forests, gather, grouped_attention, learned, loss, matmul,
-    movement, ngrams, noise, normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize,
-    sampling, scan, sequences, shape_family, signal, softmax, stored, suppression, training,
+    attention, bits, control, conv, deform_conv, elementwise, gather, grouped_attention, linear_models, loss, matmul,
+    movement, ngrams, normalization, optimized, pattern, pool, quantized, random, recurrent, reduce, regions, resize,
+    sampling, scan, sequences, shape_family, signal, softmax, stored, suppression, training, tree_ensemble,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
@@ -70,16 +70,20 @@ MAX_NAMES = 8  # inputs with open sizes that one error lists
 
 
 def read_onnx(
-    data: memoryview, name: str, shapes: Shapes, external: External | None = None, course: Course | None = None
+    data: memoryview,
+    name: str,
+    shapes: Shapes,
+    external: External | None = None,
+    known_values: KnownValues | None = None,
 ) -> Graph:
     """The model's graph. `shapes` binds the sizes of inputs by name; `external` are files beside the model.
 
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is not supported;
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
-             with a course, Unknown
+             with a known_values, DataDependentValue
     """
     model = read_file(data, name)
-    context = Context(model, GraphWriter(name, floats=True, course=course), external or {}, _run)
+    context = Context(model, GraphWriter(name, floats=True, known_values=known_values), external or {}, _run)
     problems = Problems(context.guessed)
     version = model.opsets.get("", 0)
     if model.opsets and "" in model.opsets and not OLDEST <= version <= NEWEST:
@@ -92,7 +96,7 @@ def read_onnx(
         convert_all(_steps(context, model.graph, scope, {}, model.opsets), problems)
         problems.check()
         return _finish(context, scope)
-    except Unknown as unknown:
+    except DataDependentValue as unknown:
         unknown.outputs = [_declared(info) for info in model.graph.outputs]
         raise
 
@@ -183,7 +187,7 @@ def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Proble
     names = [info.name for info in infos]
     if len(set(names)) != len(names):
         raise ModelFormatError(f"{name}: two inputs have one name")
-    check_names(shapes, names, context.writer.course)
+    check_names(shapes, names, context.writer.known_values)
     sizes = _bound_names(infos, shapes)
     unbound: list[str] = []
     for info in infos:

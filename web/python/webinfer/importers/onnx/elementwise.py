@@ -8,8 +8,8 @@ import math
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import MAX_DECIDING
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.narrow import narrowed
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew

@@ -11,9 +11,9 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.onnx.layouts import Arranged, View, arranged, channels_last, inverse
 from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, NodeInfo

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.chosen import counted
-from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.core.nonzero import counted
+from webinfer.importers.core.unique import distinct
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import conv, gather, reduce, scan
 from webinfer.ops import elementwise as ew

@@ -8,9 +8,9 @@ import math
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import running_product
-from webinfer.importers.core.chosen import places
-from webinfer.importers.core.distinct import reversed_order
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
+from webinfer.importers.core.nonzero import places
+from webinfer.importers.core.unique import reversed_order
 from webinfer.importers.onnx.attention import repeat_heads, split_heads
 from webinfer.importers.onnx.conv import convolve
 from webinfer.importers.onnx.operation import Convert, Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, within
-from webinfer.importers.core.listed import Listed
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.onnx.operation import Convert, Operation
 
 

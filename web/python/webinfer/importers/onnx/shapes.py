@@ -7,8 +7,8 @@ import struct
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, TensorType, Value
-from webinfer.importers.core.chosen import not_zero
 from webinfer.importers.core.limits import MAX_RANK, MAX_READ, check_bytes, within
+from webinfer.importers.core.nonzero import not_zero
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 

@@ -7,8 +7,8 @@ import struct
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.chosen import coordinates, places
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
+from webinfer.importers.core.nonzero import coordinates, places
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, suppression

@@ -9,8 +9,8 @@ from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.control import branch, loop
 from webinfer.importers.core.limits import MAX_READ, within
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.spectral import Complex
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.tfjs.movement import rows
 from webinfer.importers.tfjs.operation import Convert, Dead, Operation
 

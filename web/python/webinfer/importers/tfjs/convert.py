@@ -9,12 +9,12 @@ from typing import Any, cast
 from webinfer.errors import ModelFormatError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.geometry import batch_to_space, space_to_batch
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import checked, convert_all
+from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.spectral import Complex
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
 from webinfer.importers.tfjs import (
     control,
@@ -73,7 +73,7 @@ CONVERTERS: dict[str, Convert] = {
 
 def read_tfjs(
     described: Mapping[str, Any], name: str, shapes: Shapes, external: External | None = None,
-    course: Course | None = None,
+    known_values: KnownValues | None = None,
 ) -> Graph:  # fmt: skip
     """The graph of a model.json. `shapes` binds the sizes of inputs by name; `external` are the files of weights.
 
@@ -81,12 +81,14 @@ def read_tfjs(
 
     Raises:  ModelFormatError if a rule is broken; UnsupportedOpError listing everything that is not supported;
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
-             with a course, Unknown
+             with a known_values, DataDependentValue
     """
     with checked(name):
         model = read_model(described)
         weights, strange = read_weights(described, external or {})
-        context = Context(GraphWriter(name, floats=True, course=course), weights, strange, model.functions, _run)
+        context = Context(
+            GraphWriter(name, floats=True, known_values=known_values), weights, strange, model.functions, _run
+        )
         walk, problems, scope = _Walk(context, model.graph), Problems(context.guessed), Scope()
         _add_inputs(walk, model, shapes, scope, problems)
         walk.given = set(scope)
@@ -94,7 +96,7 @@ def read_tfjs(
             convert_all(walk.steps(walk.order.frames[()].nodes, scope), problems)
             problems.check()
             return _finish(walk, scope)
-        except Unknown as unknown:
+        except DataDependentValue as unknown:
             unknown.outputs = _declared(model)
             raise
 
@@ -169,7 +171,7 @@ def _add_inputs(walk: _Walk, model: ModelInfo, shapes: Shapes, scope: Scope, pro
     needed = {node.name for frame in walk.order.frames.values() for node in frame.nodes}
     inputs = [(n, key) for n, key in walk.graph.inputs if key in told or key in needed]
     names = unique_names([n for n, _ in inputs])
-    check_names(shapes, names, walk.context.writer.course)
+    check_names(shapes, names, walk.context.writer.known_values)
     unbound, listed = list[str](), list[Value]()
     for name, (_, key) in zip(names, inputs, strict=True):
         node = walk.graph.nodes[owner(key, walk.graph.nodes)]

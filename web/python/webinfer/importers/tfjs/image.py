@@ -6,8 +6,8 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.chosen import counted, not_zero
 from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.core.nonzero import counted, not_zero
 from webinfer.importers.tfjs.elementwise import real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew

@@ -85,7 +85,7 @@ def _pad(op: Operation) -> Value:
     elif op.optional(2) is not None:
         value = op.scalar(2)  # before a maximum it may be minus infinity
         if math.isnan(value):
-            op.fail("the padding is no number")
+            op.fail("the padding is not a number")
     return op.emit(mv.PAD, [x], mv.PadAttrs(tuple(edges[0::2]), tuple(edges[1::2]), value, mode))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core import noise
+from webinfer.importers.core import random as noise
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 

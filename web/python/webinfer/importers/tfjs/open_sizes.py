@@ -8,8 +8,8 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import OpenSizes
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.importers.core.writer import Shapes, bound_shape
 
 Sizes = tuple[int, ...] | None

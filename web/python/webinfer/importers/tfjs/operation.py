@@ -13,10 +13,10 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.geometry import check_window
-from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.spectral import Complex
+from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tfjs.model import GraphInfo, NodeInfo
 from webinfer.importers.tfjs.order import Order

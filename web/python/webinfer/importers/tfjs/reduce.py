@@ -5,9 +5,9 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.axes import local_response, running_product
-from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import within
 from webinfer.importers.core.steps import Steps
+from webinfer.importers.core.unique import distinct
 from webinfer.importers.tfjs.elementwise import number, real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew

@@ -12,8 +12,8 @@ from typing import Any
 from webinfer.errors import InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.operation import convert_all
+from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names, unique_names
 from webinfer.importers.tflite import (
@@ -57,7 +57,7 @@ _NOTHING = memoryview(b"")
 
 
 def read_tflite(
-    data: memoryview, name: str, shapes: Shapes, signature: str | None = None, course: Course | None = None
+    data: memoryview, name: str, shapes: Shapes, signature: str | None = None, known_values: KnownValues | None = None
 ) -> Graph:
     """The model's first subgraph, or that of a signature. `shapes` binds the sizes of inputs by name.
 
@@ -65,11 +65,13 @@ def read_tflite(
 
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is
              not supported; ShapeError if `shapes` does not fit the model; LimitError for absurd sizes;
-             InputError if there is no such signature; with a course, Unknown
+             InputError if there is no such signature; with a known_values, DataDependentValue
     """
     subgraphs = read_subgraphs(data, name)
     called = _signature(data, name, signature)
-    model = Model(subgraphs, GraphWriter(name, course=course), _run, assigned=variables.assigned_variables(subgraphs))
+    model = Model(
+        subgraphs, GraphWriter(name, known_values=known_values), _run, assigned=variables.assigned_variables(subgraphs)
+    )
     conversion, problems = Conversion(model, called.subgraph), Problems()
     _add_inputs(conversion, called.inputs, shapes, problems)
     tensors = conversion.subgraph.tensors
@@ -82,7 +84,7 @@ def read_tflite(
         values = _outputs(conversion, outputs)
     except Refusal as refusal:
         raise UnsupportedOpError([f"an output of the model: {reason}" for reason in refusal.reasons]) from refusal
-    except Unknown as unknown:
+    except DataDependentValue as unknown:
         unknown.outputs = [_declared(tensors[i], n) for i, n in zip(outputs, names, strict=True)]
         raise
     kinds = {n: kind for n, i in zip(names, outputs, strict=True) if (kind := tensors[i].kind) is not None}
@@ -142,10 +144,10 @@ def _obstacle(info: OperatorInfo, row: Row | None) -> str:
 def _add_inputs(conversion: Conversion, called: Mapping[int, str], shapes: Shapes, problems: Problems) -> None:
     tensors = [conversion.subgraph.tensors[i] for i in conversion.subgraph.inputs]
     names = unique_names([called.get(t.index) or t.name or f"input_{k}" for k, t in enumerate(tensors)])
-    course = conversion.model.writer.course
-    check_names(shapes, names, course)
+    known_values = conversion.model.writer.known_values
+    check_names(shapes, names, known_values)
     for tensor, name in zip(tensors, names, strict=True):
-        fixed = tensor.shape if course is not None and course.only_open else (-1,) * len(tensor.shape)
+        fixed = tensor.shape if known_values is not None and known_values.only_open else (-1,) * len(tensor.shape)
         allowed = tensor.signature if -1 in tensor.signature else fixed
         shape = bound_shape(name, tensor.shape, allowed, shapes.get(name), tensor.dtype)
         value = declared_value(tensor)

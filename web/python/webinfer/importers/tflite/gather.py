@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import gathered
-from webinfer.importers.core.chosen import not_zero
+from webinfer.importers.core.nonzero import not_zero
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather

@@ -154,7 +154,7 @@ def _pad(op: Operation) -> Value:
     if op.info.name == "PADV2" and op.optional(2) is not None:
         value = op.scalar(2)
     if math.isnan(value):
-        op.fail("the padding is no number")
+        op.fail("the padding is not a number")
     return op.emit(mv.PAD, [x], mv.PadAttrs(*_paddings(op, x), value))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.importers.core import noise
+from webinfer.importers.core import random as noise
 from webinfer.importers.tflite.operation import Row
 
 CONVERTERS: dict[str, Row] = {

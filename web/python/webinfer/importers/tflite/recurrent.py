@@ -1,6 +1,6 @@
 """Recurrent layers: one node for a sequence. In 8 bits, or with a projection, every time step becomes nodes.
 
-The state starts at zero and lives from run to run, as LiteRT's does, until somebody resets it.
+The state starts at zero and lives from run to run, as LiteRT's does, until the caller resets it.
 """
 
 from __future__ import annotations

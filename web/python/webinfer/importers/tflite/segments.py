@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.geometry import check_window
 from webinfer.importers.core.limits import check_bytes
+from webinfer.importers.core.unique import distinct
 from webinfer.importers.tflite.operation import Convert, Operation, Row
 from webinfer.importers.tflite.schema import DTYPES
 from webinfer.ops import elementwise as ew

@@ -12,7 +12,9 @@ def _suppression(soft: bool) -> Convert:
     def convert(op: Operation) -> list[Value]:
         limit = op.integer(2)
         within(f"{op.what}: boxes to keep", limit, MAX_READ, "ask for fewer")
-        overlap, least = (op.finite(name, float(op.scalar(key))) for key, name in ((3, "overlap"), (4, "least score")))
+        overlap, least = (
+            op.finite(name, float(op.scalar(key))) for key, name in ((3, "overlap"), (4, "score threshold"))
+        )
         sigma = op.finite("sigma", float(op.scalar(5))) if soft else 0.0
         attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, sigma)
         inputs = [op.as_float(op.value(0)), op.as_float(op.value(1))]

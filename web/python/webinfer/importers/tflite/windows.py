@@ -27,7 +27,7 @@ def _number(op: Operation, key: int, x: Value) -> float:
         op.fail(f"input {key} is {op.value(key).type.dtype}, x is {x.type.dtype}")
     number = float(op.scalar(key))
     if math.isnan(number):
-        op.fail("the padding is no number")
+        op.fail("the padding is not a number")
     return number
 
 

@@ -18,7 +18,7 @@ from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_o
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy
 from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
-from webinfer.backends.wasm.lowerings.two_lines import two_lines
+from webinfer.backends.wasm.lowerings.piecewise_linear import piecewise_linear
 from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
@@ -115,7 +115,7 @@ def _lookup(builder: Builder, node: Node, attrs: ops.UnaryAttrs) -> None:
         table = lookup_table(node.op.name, attrs, x.type, y.type)
     except ShapeError as error:
         raise UnsupportedOpError([str(error)]) from None
-    lines = two_lines(table, flip_of(x.type), flip_of(y.type), byte_zero(x.type)) if x.type.quant else None
+    lines = piecewise_linear(table, flip_of(x.type), flip_of(y.type), byte_zero(x.type)) if x.type.quant else None
     builder.step(
         "b8_lookup" if lines is None else "b8_two_lines", lines or {},
         x=builder.ref(x), y=builder.ref(y), table=builder.table(("bytes", table), table), units=x.type.size,

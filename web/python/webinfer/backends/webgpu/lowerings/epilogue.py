@@ -55,7 +55,7 @@ class Clamp(enum.StrEnum):
     BOUNDS = "bounds"
 
 
-class LateNode(Node):
+class EpilogueNode(Node):
     """A product that does more behind its activation: two nodes of a graph, which one dispatch computes."""
 
     __slots__ = ("bound", "late")
@@ -65,7 +65,7 @@ class LateNode(Node):
         self.late, self.bound = late, bound
 
 
-class GatedNode(Node):
+class PrologueNode(Node):
     """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C], plus an `addend`, an image of
     that size: two or three nodes of a graph, which one dispatch computes.
     """
@@ -110,8 +110,8 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x), "scaled": scaled,
-        "late": node.late if isinstance(node, LateNode) else Late.NO, "gated": isinstance(node, GatedNode),
-        "lifted": isinstance(node, GatedNode) and node.addend is not None,
+        "late": node.late if isinstance(node, EpilogueNode) else Late.NO, "gated": isinstance(node, PrologueNode),
+        "lifted": isinstance(node, PrologueNode) and node.addend is not None,
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
@@ -119,7 +119,7 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         return Product(wide, variables, extras, numbers, [dispatch])
     residual = node.optional_input(3)
     bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4))
-    if isinstance(node, GatedNode):
+    if isinstance(node, PrologueNode):
         bindings += read_given(gate=node.gate, addend=node.addend)
     params: tuple[Param, ...] = ()
     if residual is not None:
@@ -137,7 +137,7 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
 
 def _clamp(node: Node, variables: dict[str, Variable]) -> tuple[Param, ...]:
     """The numbers of an activation that is a clamp or is nothing, and of the bound behind it."""
-    late = node.late if isinstance(node, LateNode) else Late.NO
+    late = node.late if isinstance(node, EpilogueNode) else Late.NO
     bound = () if late in (Late.NO, Late.SUM) else f32(late_bound=node.bound)  # type: ignore[attr-defined]
     bounds = node.attrs.activation.bounds
     if bounds is None:

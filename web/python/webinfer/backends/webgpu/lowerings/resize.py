@@ -40,7 +40,7 @@ def resize_bilinear(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _taps(size: int, count: int, a: ResizeAttrs) -> list[int]:
-    """For each output sample of an axis: its first neighbour, and the weight of the second in 2048ths."""
+    """For each output sample of an axis: its first source sample, and the weight of the second in 2048ths."""
     out: list[int] = []
     aligned = a.align_corners and count > 1
     scale = round_to_f32((size - 1) / (count - 1)) if aligned else round_to_f32(size / count)

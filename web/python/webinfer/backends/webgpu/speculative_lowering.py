@@ -17,7 +17,7 @@ from webinfer.tune.log import Log
 SLICE_S = 0.005  # of lowering, between looks at whether the device is there
 
 
-class Ahead:
+class SpeculativeLowering:
     """Lowers a graph for the device that is offered, until that is there; `log` is what is known of such a device."""
 
     def __init__(self, graph: Graph, offer: GpuOffer, tuned: Mapping[str, str], log: Log) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from webinfer.backends.webgpu.dispatch import Joined, Target
 from webinfer.backends.webgpu.joining import is_float32, single_producers
 from webinfer.backends.webgpu.lowerings import lower
-from webinfer.backends.webgpu.lowerings.epilogue import GatedNode
+from webinfer.backends.webgpu.lowerings.epilogue import PrologueNode
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
@@ -51,8 +51,8 @@ class _Gate:
     def inputs(self) -> tuple[Value, ...]:
         return (self.x, self.factors) if self.addend is None else (self.x, self.factors, self.addend)
 
-    def product(self, node: Node) -> GatedNode:
-        return GatedNode(node, self.x, self.factors, self.addend)
+    def product(self, node: Node) -> PrologueNode:
+        return PrologueNode(node, self.x, self.factors, self.addend)
 
 
 def _gate_of(node: Node, single: Mapping[Value, Node]) -> _Gate | None:

@@ -10,7 +10,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, apply
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import MAX_WALK, made_by, number_of
+from webinfer.passes.readers import MAX_WALK, producer_of, scalar_constant
 
 Writers = Mapping[Value, Node]
 MAX_FACTORS = 6
@@ -18,7 +18,7 @@ HALF_ROUNDING = 2.0**-11  # of a number that becomes a float16
 CUBE = 0.044715  # of gelu's approximation by tanh
 
 
-def fuse_curves(graph: Graph) -> int:
+def fuse_activations(graph: Graph) -> int:
     """Number of products that became a curve; what they no longer read stays."""
     writers, made = graph.producers(), list[Node]()
     count = 0
@@ -53,7 +53,7 @@ def _curve(node: Node, writers: Writers) -> tuple[Value, Op, ew.UnaryAttrs, floa
                 return x, ew.GELU, ew.UnaryAttrs(), 1.0
             if one[0].op is ew.TANH and _is_cubic(inner, x, writers):
                 return x, ew.GELU_TANH, ew.UnaryAttrs(), 1.0
-        gate = made_by(other, writers, ew.SIGMOID, ew.HARD_SIGMOID, ew.RELU6, ew.CLAMP)
+        gate = producer_of(other, writers, ew.SIGMOID, ew.HARD_SIGMOID, ew.RELU6, ew.CLAMP)
         if gate is None:
             continue
         if gate.op is ew.SIGMOID and _near(scale, 1.0):
@@ -73,9 +73,9 @@ def _factors(value: Value | None, writers: Writers) -> tuple[list[Value], float]
         if not todo or len(tensors) + len(todo) > MAX_FACTORS:
             break
         value = todo.pop()
-        node = made_by(value, writers, ew.MUL, ew.DIV, ew.LINEAR, ew.SQUARE)
-        number = number_of(value)
-        divisor = number_of(node.inputs[1]) if node is not None and node.op is ew.DIV else None
+        node = producer_of(value, writers, ew.MUL, ew.DIV, ew.LINEAR, ew.SQUARE)
+        number = scalar_constant(value)
+        divisor = scalar_constant(node.inputs[1]) if node is not None and node.op is ew.DIV else None
         if number is not None:
             scale *= number
         elif node is not None and node.op is ew.MUL and node.attrs.activation is Activation.NONE:
@@ -104,24 +104,24 @@ def _is_multiple(value: Value | None, x: Value, times: float, writers: Writers) 
 
 def _sum(value: Value | None, writers: Writers) -> list[tuple[Value | None, float]]:
     """(what, number) of each order of a sum whose second part is a number."""
-    linear = made_by(value, writers, ew.LINEAR)
+    linear = producer_of(value, writers, ew.LINEAR)
     if linear is not None and linear.attrs.a == 1:
         return [(linear.inputs[0], linear.attrs.b)]
-    total = made_by(value, writers, ew.ADD)
+    total = producer_of(value, writers, ew.ADD)
     if total is None or total.attrs.activation is not Activation.NONE:
         return []
-    pairs = ((a, number_of(b)) for a, b in (total.inputs, total.inputs[::-1]))
+    pairs = ((a, scalar_constant(b)) for a, b in (total.inputs, total.inputs[::-1]))
     return [(a, b) for a, b in pairs if b is not None]
 
 
 def _plus_one(value: Value, writers: Writers) -> tuple[Node, float] | None:
     """(function, c) if the value is c * (1 + function) with an erf or a tanh."""
-    linear = made_by(value, writers, ew.LINEAR)
+    linear = producer_of(value, writers, ew.LINEAR)
     if linear is not None and linear.attrs.a == linear.attrs.b:
-        function = made_by(linear.inputs[0], writers, ew.ERF, ew.TANH)
+        function = producer_of(linear.inputs[0], writers, ew.ERF, ew.TANH)
         return (function, linear.attrs.a) if function is not None else None
     for part, number in _sum(value, writers):
-        function = made_by(part, writers, ew.ERF, ew.TANH)
+        function = producer_of(part, writers, ew.ERF, ew.TANH)
         if function is not None and number == 1.0:
             return function, 1.0
     return None
@@ -133,7 +133,7 @@ def _is_cubic(value: Value | None, x: Value, writers: Writers) -> bool:
     if not _near(scale, math.sqrt(2 / math.pi)) or not 1 <= len(factors) <= 2:
         return False
     if len(factors) == 1:  # x + CUBE * x^3
-        total = made_by(factors[0], writers, ew.ADD)
+        total = producer_of(factors[0], writers, ew.ADD)
         pairs = () if total is None else (total.inputs, total.inputs[::-1])
         return any(a is x and _is_power(b, x, 3, writers) for a, b in pairs)
     others = [v for v in factors if v is not x]  # x * (1 + CUBE * x^2)
@@ -146,8 +146,8 @@ def _is_power(value: Value | None, x: Value, power: int, writers: Writers) -> bo
     if not _near(scale, CUBE):
         return False
     if len(factors) == 1:
-        node = made_by(factors[0], writers, ew.POW)
-        return node is not None and node.inputs[0] is x and number_of(node.inputs[1]) == power
+        node = producer_of(factors[0], writers, ew.POW)
+        return node is not None and node.inputs[0] is x and scalar_constant(node.inputs[1]) == power
     return len(factors) == power and all(v is x for v in factors)
 
 

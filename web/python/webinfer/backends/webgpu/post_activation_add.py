@@ -12,14 +12,14 @@ from collections.abc import Collection
 from webinfer.backends.webgpu.dispatch import Joined
 from webinfer.backends.webgpu.joining import is_real, single_producers
 from webinfer.backends.webgpu.lowerings import lower
-from webinfer.backends.webgpu.lowerings.epilogue import Late, LateNode
+from webinfer.backends.webgpu.lowerings.epilogue import EpilogueNode, Late
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.ops.activation import Activation
 
 _KINDS = {"add": Late.SUM, "maximum": Late.LARGER, "minimum": Late.SMALLER}
 
 
-def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) -> dict[Node, Joined]:
+def find_post_activation_adds(graph: Graph, folded: set[Value], taken: Collection[Node]) -> dict[Node, Joined]:
     """The sums of a graph that are computed with the convolution of one of their operands, by the sum's node.
 
     None in graphs of parts or with values that nodes change in place: what the convolution reads, it reads late.
@@ -45,17 +45,17 @@ def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) ->
     return found
 
 
-def _together(maker: Node, other: Value, node: Node) -> LateNode | None:
+def _together(maker: Node, other: Value, node: Node) -> EpilogueNode | None:
     """The convolution that does what `node` does with its result and `other`; None where it cannot."""
     x, w, bias, residual, slope = (maker.optional_input(i) for i in range(5))
     slopes = [] if slope is None else [slope]
     kind = _KINDS[node.op.name]
     if kind is Late.SUM:
         plain = residual is None and maker.attrs.activation is not Activation.NONE and _is_plain(node)
-        return LateNode(maker, [x, w, bias, other, *slopes], node, kind) if plain else None
+        return EpilogueNode(maker, [x, w, bias, other, *slopes], node, kind) if plain else None
     plain = node.outputs[0].type == maker.output.type and node.attrs.activation is Activation.NONE
     bound = _number(other) if plain else None
-    return LateNode(maker, maker.inputs, node, kind, bound) if bound is not None else None
+    return EpilogueNode(maker, maker.inputs, node, kind, bound) if bound is not None else None
 
 
 def _number(value: Value) -> float | None:

@@ -11,7 +11,7 @@ MOST_FACTOR = 32767
 UNIT, HALF = 1 << 15, 1 << 14  # what a factor is divided by
 
 
-def two_lines(table: bytes, x_flip: int, y_flip: int, pivot: int) -> Arguments | None:
+def piecewise_linear(table: bytes, x_flip: int, y_flip: int, pivot: int) -> Arguments | None:
     """The arguments of b8_two_lines that give a table's 256 bytes, every one of them; None if none do.
 
     `table` goes by the stored byte, `pivot` is a byte in its unsigned form.

@@ -67,14 +67,14 @@ def output_axis(product: Node, weights: TensorType) -> int:
     return AXES[product.op] % weights.rank
 
 
-def number_of(value: Value | None) -> float | None:
+def scalar_constant(value: Value | None) -> float | None:
     """The element of a float constant that has one."""
     if value is None or value.constant is None or value.type.size != 1 or not value.type.dtype.is_float:
         return None
     return float(value.numbers()[0]) if value.constant.sparsity is None else None
 
 
-def made_by(value: Value | None, writers: Mapping[Value, Node], *ops: Op) -> Node | None:
+def producer_of(value: Value | None, writers: Mapping[Value, Node], *ops: Op) -> Node | None:
     """The node that writes the value, if it is of one of these operators."""
     node = writers.get(value) if value is not None else None
     return node if node is not None and node.op in ops else None
@@ -90,5 +90,5 @@ def reshaped(value: Value, shape: tuple[int, ...], writers: Mapping[Value, Node]
         return None
     if value.is_constant:
         return Value(value.name, TensorType(shape, value.type.dtype, value.type.quant), value.constant)
-    before = made_by(value, writers, mv.RESHAPE)
+    before = producer_of(value, writers, mv.RESHAPE)
     return reshaped(before.required_input(0), shape, writers) if before is not None else None

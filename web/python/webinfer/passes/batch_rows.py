@@ -13,7 +13,7 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import suppression
 from webinfer.passes.integers import constant_of
-from webinfer.passes.uses import MAX_WALK, made_by, single_producers, use_counts
+from webinfer.passes.readers import MAX_WALK, producer_of, single_producers, use_counts
 
 Writers = Mapping[Value, Node]
 MAX_CONSTANT = 65536  # elements that paddings of different values may become
@@ -43,7 +43,7 @@ def join_suppressions(graph: Graph) -> int:
     return len(replaced)
 
 
-def join_rows(graph: Graph) -> int:
+def batch_rows(graph: Graph) -> int:
     """Number of concatenations of rows of a tensor, each cast, shaped or padded alike, that became one walk of all."""
     mergeable, writers = single_producers(graph), graph.producers()
     replaced, seen = dict[Node, list[Node]](), set[Node]()
@@ -60,7 +60,7 @@ def _span(value: Value, writers: Writers) -> tuple[Value, int]:
     """The tensor in which the value's elements lie one behind the other, and how many lie before them."""
     offset = 0
     for _ in range(MAX_WALK):
-        node = made_by(value, writers, mv.RESHAPE, mv.SLICE)
+        node = producer_of(value, writers, mv.RESHAPE, mv.SLICE)
         if node is None:
             break
         source = node.required_input(0)
@@ -101,7 +101,7 @@ def _leaves(node: Node, mergeable: Writers, seen: set[Node]) -> list[Value]:
     leaves, waiting = list[Value](), [v for v in reversed(node.inputs) if v is not None]
     while waiting:
         value = waiting.pop()
-        inner = made_by(value, mergeable, mv.CONCAT)
+        inner = producer_of(value, mergeable, mv.CONCAT)
         if inner is None or inner.attrs != node.attrs:
             leaves.append(value)
             continue
@@ -122,7 +122,7 @@ def _walk(leaves: list[Value], concat: Node, mergeable: Writers, writers: Writer
         (source, first), size = spans[0], leaves[0].type.size
         if spans == [(source, first + i * size) for i in range(len(leaves))]:
             return _rebuilt(source, first, leaves, steps, concat) if steps else None
-        step = [n for leaf in leaves if (n := made_by(leaf, mergeable, ew.CAST, mv.RESHAPE, mv.PAD)) is not None]
+        step = [n for leaf in leaves if (n := producer_of(leaf, mergeable, ew.CAST, mv.RESHAPE, mv.PAD)) is not None]
         if len(step) < len(leaves) or not all(_alike(node, step[0]) for node in step):
             return None
         steps.append(step)

@@ -20,7 +20,7 @@ MAX_SWEEPS = 16
 Perm = tuple[int, ...]
 
 
-def turn_layouts(graph: Graph) -> int:
+def eliminate_transposes(graph: Graph) -> int:
     """Number of nodes that compute in another order of axes now."""
     found = {node.attrs.perm: None for node in graph.nodes if node.op is mv.TRANSPOSE and len(node.attrs.perm) > 2}
     perms = [perm for perm in found if perm != tuple(range(len(perm))) and _inverse(perm) in found]

@@ -15,7 +15,7 @@ from webinfer.ops import movement as mv
 from webinfer.ops import reduce as red
 from webinfer.ops.strides import row_major
 from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, rescaling
-from webinfer.passes.uses import resolve, substitute
+from webinfer.passes.readers import resolve, substitute
 
 MOVES = {
     mv.CONCAT, mv.DEPTH_TO_SPACE, mv.EXPAND, mv.PAD, mv.RESHAPE, mv.REVERSE, mv.SLICE, mv.SPACE_TO_DEPTH, mv.TILE,
@@ -24,7 +24,7 @@ MOVES = {
 MAX_SCALES = 65536
 
 
-def keep_integers(graph: Graph) -> int:
+def sink_dequantize(graph: Graph) -> int:
     """Number of nodes that move integers now, or vanished because they led to integers and back."""
     known, made = _Known(set(graph.outputs)), list[Node]()
     for node in graph.nodes:
@@ -36,7 +36,7 @@ def keep_integers(graph: Graph) -> int:
 
 
 class _Known:
-    """What `keep_integers` knows of the values so far: which stored integers they were made of."""
+    """What `sink_dequantize` knows of the values so far: which stored integers they were made of."""
 
     def __init__(self, outputs: set[Value]) -> None:
         self.outputs = outputs

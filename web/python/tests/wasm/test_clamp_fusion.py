@@ -1,4 +1,4 @@
-"""A lower bound behind a PReLU is applied where the convolution ends, and is no step of its own."""
+"""A lower bound behind a PReLU is fused into the convolution's epilogue."""
 
 from __future__ import annotations
 

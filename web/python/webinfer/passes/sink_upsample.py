@@ -13,7 +13,7 @@ from webinfer.graph.ir import Graph, Node, Value, apply
 from webinfer.ops import conv, resize
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import remove, single_producers
+from webinfer.passes.readers import remove, single_producers
 
 # In multiplications for each result:
 ACTIVATION_COST = 32  # an activation's own walk
@@ -21,7 +21,7 @@ ADDITION_COST = 6  # that of a sum, which could have been the convolution's end
 SAMPLE_COST = 6  # a channel of a sample
 
 
-def delay_upsampling(graph: Graph) -> int:
+def sink_upsample(graph: Graph) -> int:
     """Number of convolutions that were moved before an upsampling that only they read."""
     mergeable = single_producers(graph)
     replaced: dict[Node, list[Node]] = {}

@@ -6,14 +6,14 @@ from collections import deque
 
 FIRST, LONGEST = 24, 384  # runs before a trial; their number doubles with each trial that changes nothing
 LOST = 0.03  # share of one thread's time that trials of the team may cost: what takes its core may end at any time
-HOPELESS = 2  # times the usual time: a run that ends a trial
+ABORT_RATIO = 2  # times the usual time: a run that ends a trial
 TRIALS = {False: 2, True: 6}  # runs of a trial alone, and of one with the team, whose runs differ more
 RECENT = 8  # runs that the usual time is the mean of: not the first ones, whose machine code is not the final one
 WORSE = 1.25  # the usual time, over that at the last trial, from which the next trial comes soon
 MARGIN = 0.95  # of the usual time: what a trial must stay below
 
 
-class Pace:
+class ThreadCountController:
     """Tries now and then how long a run takes the other way, and keeps to the faster one.
 
     Units: milliseconds
@@ -37,7 +37,7 @@ class Pace:
         """Notes the time of a run that went as `team` said."""
         if self._trial is not None:
             self._trial.append(ms)
-            if len(self._trial) == TRIALS[not self._team] or ms > HOPELESS * self._usual:
+            if len(self._trial) == TRIALS[not self._team] or ms > ABORT_RATIO * self._usual:
                 self._judge(self._trial)
             return
         self._recent.append(ms)

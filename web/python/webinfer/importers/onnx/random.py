@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core import noise
+from webinfer.importers.core import random as noise
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import within
-from webinfer.importers.onnx.forests import label, labels_of, transformed
 from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tree_ensemble import label, labels_of, transformed
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, matmul, reduce
 from webinfer.ops.registry import NoAttrs

@@ -28,7 +28,7 @@ __all__ = ["host"]
 async def _pair(host: Visitor) -> tuple[Session, Session]:
     first = await webinfer.load(model(), host=host, backend="wasm", tuning_ms=0)
     first.executor.scratch(1000)  # as a picture that was looked at before the second model came
-    source = WithPostprocessing(model(), "second", neighbour=first)
+    source = WithPostprocessing(model(), "second", shared_memory_with=first)
     second = await webinfer.load(source, host=host, backend="wasm", tuning_ms=0)
     await asyncio.sleep(0.02)
     while compilation._tasks:
@@ -114,7 +114,7 @@ def test_all_models_of_a_person_share_one_memory(monkeypatch: pytest.MonkeyPatch
         parts = [task, task._face, task._faces, task._hand, task._hands, task._pose._finder]
         assert len({id(part.session.executor.kernels) for part in parts}) == 1
         together = run(task.detect(PICTURE))
-    monkeypatch.setattr(compilation, "_lodging", lambda *given: None)
+    monkeypatch.setattr(compilation, "_shared_memory", lambda *given: None)
     with holistic() as task:
         assert task.session.executor.kernels is not task._face.session.executor.kernels
         assert repr(run(task.detect(PICTURE))) == repr(together)

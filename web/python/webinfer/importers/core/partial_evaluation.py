@@ -1,7 +1,7 @@
-"""What is known of the runs that a graph is read for, and what reading ends with where more must be known.
+"""Partial evaluation for models whose shapes or control flow depend on data.
 
-A model may take sizes, conditions and lengths from data. Whoever reads it with a `Course` is told by `Unknown` which
-value decides; it runs the graph as far as that value, and reads the model again with what it found.
+`KnownValues` holds what was observed so far. Importing raises `DataDependentValue` when it needs another value; the
+session then runs the graph up to that value and imports the model again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Key = tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class KnownValues:
     """The values that decide, as far as they were read, and what sizes of inputs may be bound.
 
     Reading is repeated in the same order, so a key means the same value in every reading that knows what this one knew.
@@ -31,8 +31,8 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """A loop that data ends. `Unknown.graph` gives how often it turns at most, its first state and what else it reads.
+class DynamicLoop:
+    """A loop whose trip count depends on data. `DataDependentValue.graph` gives limit, first state and other inputs.
 
     `graph` is one turn. It takes the number of turns so far, the state and what else it reads; it gives whether the
     loop goes on, the next state and what the turn adds to lists.
@@ -43,10 +43,10 @@ class Turns:
     names: tuple[str, ...]  # that the last state and the lists have as inputs of the graph that is read next
 
 
-class Unknown(Exception):
+class DataDependentValue(Exception):
     """The graph as far as it was read. Its outputs decide what follows: one value, or what `turns` begin with."""
 
-    def __init__(self, graph: Graph, key: Key, turns: Turns | None) -> None:
+    def __init__(self, graph: Graph, key: Key, turns: DynamicLoop | None) -> None:
         super().__init__(f"{', '.join(v.name for v in graph.outputs)} of {graph.name} are known at run time only")
         self.graph, self.key, self.turns = graph, key, turns
         self.outputs: Sequence[Value] = ()  # what the file says of the outputs; a name may stand for a size

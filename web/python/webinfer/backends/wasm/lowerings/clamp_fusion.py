@@ -1,4 +1,4 @@
-"""A lower bound behind a PReLU goes into what ends the convolution before it: MAXIMUM with one number is no step."""
+"""Clamp fusion: a MAXIMUM with a constant behind a PReLU becomes the lower bound of the convolution's epilogue."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.chosen import places
+from webinfer.importers.core.nonzero import places
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, scan

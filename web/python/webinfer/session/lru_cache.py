@@ -14,7 +14,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Kept(Generic[K, T]):
+class LruCache(Generic[K, T]):
     """Things with an executor by key. Whoever adds one makes sure that none of the others is at work."""
 
     def __init__(self, executor: Callable[[T], Executor], most: int = MAX_PLANS) -> None:

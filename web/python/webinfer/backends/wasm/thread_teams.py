@@ -13,23 +13,23 @@ from webinfer.plan.blocks import Block, Kind, Ref, Step
 
 STEPS, ELEMENTS = 32, 1 << 14  # of the trial: as many pauses as a small model has, and little between them
 ROUNDS = 3
-HOPELESS = 4  # times as long as one thread takes: not measured again
+ABORT_RATIO = 4  # times as long as one thread takes: not measured again
 log = logging.getLogger("webinfer")
 _fast: list[int] = []  # how many were fast in this process, once that is known
 _offered: list[int] = []  # how many the host would have given then
 
 
 def begin_team(host: Host, threads: int | None) -> None:
-    """Starts the instance that `open_team` will want first."""
+    """Starts the instance that `open_threads` will want first."""
     host.begin_kernels(None, _fast[0] if threads is None and _fast else threads)
 
 
-async def open_team(host: Host, isa: str | None, threads: int | None, proven: int = 0) -> Kernels:
+async def open_threads(host: Host, isa: str | None, threads: int | None, proven: int = 0) -> Kernels:
     """A kernel instance of this many threads; None: of as many as start, and are faster than one in a trial.
 
     So many as were `proven` by an earlier visit are not tried again: while a page starts, other work takes cores from
     them, and a plan that was stored for them would be made anew. If they are too many, runs tell (pace.py), if they are
-    too few, `better_team`.
+    too few, `better_thread_count`.
 
     Raises:  BackendUnavailableError
     """
@@ -55,7 +55,7 @@ async def open_team(host: Host, isa: str | None, threads: int | None, proven: in
     return kernels
 
 
-async def better_team(host: Host, isa: str) -> Kernels | None:
+async def better_thread_count(host: Host, isa: str) -> Kernels | None:
     """An instance of more threads than are used, if the host offers more and they are faster now; None if not.
 
     For who has the time to ask when nothing else is at work. As many are used from now on.
@@ -64,7 +64,7 @@ async def better_team(host: Host, isa: str) -> Kernels | None:
     if not used or used >= _offered[0]:
         return None
     _fast.clear()
-    kernels = await open_team(host, isa, None)
+    kernels = await open_threads(host, isa, None)
     if kernels.threads > used:
         return kernels
     kernels.close()
@@ -81,7 +81,7 @@ def trial(host: Host, kernels: Kernels) -> tuple[float, float]:
     kernels.grow(start + len(text))
     kernels.write(start, text)
 
-    def least(work: Callable[[], object], repeats: int, hopeless: float = float("inf")) -> float:
+    def least(work: Callable[[], object], repeats: int, abort_ms: float = float("inf")) -> float:
         work()  # code and threads wake up
         best = float("inf")
         for _ in range(ROUNDS):
@@ -89,7 +89,7 @@ def trial(host: Host, kernels: Kernels) -> tuple[float, float]:
             for _ in range(repeats):
                 work()
             best = min(best, host.now_ms() - begin)
-            if best > hopeless:
+            if best > abort_ms:
                 break
         return best
 
@@ -98,7 +98,7 @@ def trial(host: Host, kernels: Kernels) -> tuple[float, float]:
     while not (one and team) and repeats < 1000:  # some browsers' clocks are coarse on purpose
         one = least(lambda: kernels.call("run", start, 0, STEPS, 0, 1), repeats)
         if one:
-            team = least(lambda: kernels.run(start, 0, STEPS), repeats, HOPELESS * one)
+            team = least(lambda: kernels.run(start, 0, STEPS), repeats, ABORT_RATIO * one)
         repeats *= 8
     kernels.write(start, bytes(len(text)))
     return team, one

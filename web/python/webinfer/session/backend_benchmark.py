@@ -27,8 +27,8 @@ FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuE
 Turn = Callable[[], AbstractAsyncContextManager[object]]  # in which nobody else runs
 
 
-class Contest:
-    """The backends that "auto" tries for one graph, those first that need least time until their first run."""
+class BackendBenchmark:
+    """Times the backends that "auto" considers for one graph, the quickest to start first."""
 
     def __init__(self, graph: Graph, host: Host, build: Callable[[str], Awaitable[Executor]]) -> None:
         self._graph, self._host, self._build = graph, host, build
@@ -55,8 +55,8 @@ class Contest:
             row = self._rows.pop()
             self._asked.append(row)
             try:
-                if reluctance := await row.reluctance(self._host):
-                    self._notes.append(f"{row.name} {reluctance}")
+                if skip_in_auto := await row.skip_in_auto(self._host):
+                    self._notes.append(f"{row.name} {skip_in_auto}")
                 else:
                     built = await self._build(row.name)
                     self._first = self._first or row.name
