@@ -246,7 +246,7 @@ def test_a_device_that_cannot_be_had_says_why() -> None:
 
 def test_what_no_device_can_run_is_refused_with_its_device() -> None:
     bad = small_net()
-    bad.nodes[0].inputs[0] = Value("q", TensorType((1, 5, 6, 8), DType.INT8))
+    bad.inputs[0] = bad.nodes[0].inputs[0] = Value("q", TensorType((1, 5, 6, 8), DType.INT8))
     with pytest.raises(UnsupportedOpError, match="conv"):
         run(compilation.opened(bad, Opening(), tuning_ms=0, entry=PlanEntry("bad")))
 

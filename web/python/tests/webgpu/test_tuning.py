@@ -227,7 +227,7 @@ def test_a_device_lost_while_tuning_leaves_the_default_and_the_shape_alone(monke
 def test_the_model_is_refused_before_anything_is_timed() -> None:
     host = Memory()
     bad = graph()
-    bad.nodes[0].inputs[0] = Value("q", TensorType((1, 9, 9, 8), DType.INT8))
+    bad.inputs[0] = bad.nodes[0].inputs[0] = Value("q", TensorType((1, 9, 9, 8), DType.INT8))
     with pytest.raises(UnsupportedOpError):
         run(webgpu.build(bad, host, tuning_ms=60_000.0))
     assert not host.kept

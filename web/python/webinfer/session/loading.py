@@ -226,7 +226,7 @@ class _Loading:
         if isinstance(source, GraphBuilder):
             graph = source.graph()
         else:
-            known_values = KnownValues({}, False, signature != self.signature)
+            known_values = KnownValues({}, False, others=True)  # a task's nodes bring inputs of their own
             try:
                 graph = read_model(source.data, source.name, sizes, signature, source.files, known_values)
             except DataDependentValue:

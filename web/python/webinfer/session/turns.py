@@ -1,6 +1,6 @@
 """Yields to the event loop between runs and inside of long ones, so that timers fire and tasks can be cancelled.
 
-Kernels run on Python's own thread. A run that never awaits keeps every other task, timer and cancellation waiting.
+Kernels run on the interpreter's thread. A run that never awaits keeps every other task, timer and cancellation waiting.
 """
 
 from __future__ import annotations

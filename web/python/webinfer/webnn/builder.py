@@ -52,7 +52,7 @@ class Builder:
     """The operands of one MLGraphBuilder and the nodes between them."""
 
     def __init__(self) -> None:
-        self._writer, self._scope = GraphWriter("webnn", folding=0), dict[str, Value]()
+        self._writer, self._scope = GraphWriter("webnn", folding=0, clamps_positions=True), dict[str, Value]()
         self._inputs: list[Value] = []  # names may come twice, but not in one graph
 
     def _added(self, value: Value) -> Described:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -183,7 +184,8 @@ class Operation(BaseOperation):
 
     def real(self, name: str, default: float) -> float:
         """A number."""
-        return float(self._attribute(name, 1, default))
+        found: float = struct.unpack("<f", struct.pack("<f", self._attribute(name, 1, default)))[0]
+        return found  # a default too, as it is float32 in the operator's schema
 
     def whole(self, name: str, default: int) -> int:
         """A whole number."""

@@ -55,7 +55,7 @@ def read_graph(description: Mapping[str, Any], name: str = "webnn", shapes: Shap
 
 def _read(description: Mapping[str, Any], name: str) -> GraphWriter:
     # Nothing is folded: what conformance cases describe is for the kernels to compute.
-    writer, scope, problems = GraphWriter(name, folding=0), dict[str, Value](), Problems()
+    writer, scope, problems = GraphWriter(name, folding=0, clamps_positions=True), dict[str, Value](), Problems()
     described = description.get("operators", ())
     if len(described) > MAX_OPERATORS:
         raise ModelFormatError(f"{len(described)} operators; the limit is {MAX_OPERATORS}")

@@ -43,8 +43,11 @@ def _unary(op: Operation) -> Value:
 
 def _parametric(op: Operation) -> Value:
     kind, parameters = PARAMETRIC[op.name]
-    numbers = [op.get(name, default) for name, default in parameters]
-    return op.clamp(op.value("input"), *numbers) if kind is ew.CLAMP else op.unary(kind, op.value("input"), *numbers)
+    x, numbers = op.value("input"), [op.get(name, default) for name, default in parameters]
+    clamped = op.clamp(x, *numbers) if kind is ew.CLAMP else x
+    return (
+        op.unary(kind, x, *numbers) if clamped is x else clamped
+    )  # a result is an operand of its own, never the input
 
 
 def _binary(op: Operation) -> Value:
