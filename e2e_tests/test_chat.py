@@ -71,7 +71,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
 
     page.page.fill("#message-to-send", "ab hello " * 80)
     page.page.click("#send")
-    page.wait_for_error("limit", "slides reads 48")
+    page.wait_for_error("limit", "reads at most 48")
     page.wait_for("end", lambda: page.page.locator("#send").is_enabled())
     assert page.page.input_value("#message-to-send").startswith("ab hello")
     assert not page.page.locator("#chat li").count()
