@@ -190,8 +190,8 @@ class Session:
 
     def _blocks(self) -> bool:
         """Whether a run leaves the event loop no time; outside of browsers it waits for a GPU without letting go."""
-        executor = self._live.idle_executor
-        return executor is None or not executor.abilities.overlapping_runs or self.host.name == "native"
+        executor = self._live.idle_executor  # None while another run is being prepared, which may well overlap
+        return self.host.name == "native" or (executor is not None and not executor.abilities.overlapping_runs)
 
     async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         executor = None if self._stateful else self._live.sync_executor
