@@ -140,7 +140,9 @@ def test_a_description_keeps_to_the_limits_of_files() -> None:
     "data", [b'{"format": "graph-model"}', b"{" + b"[" * 100_000, b'{"inputs": {}, "operators": [']
 )
 def test_json_of_no_row_is_called_json(data: bytes) -> None:
-    with pytest.raises(ModelFormatError, match=r"no model of a known format \(TensorFlow Lite, .*: it is JSON, but no"):
+    with pytest.raises(
+        ModelFormatError, match=r"not a model of a known format \(TensorFlow Lite, .*: it is JSON, but no"
+    ):
         read_model(data, "made")
 
 

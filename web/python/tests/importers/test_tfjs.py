@@ -111,7 +111,7 @@ def test_everything_that_is_lacking_is_in_one_error() -> None:
         read(model(nodes))
     assert [line.partition(" (")[0] for line in caught.value.problems] == [
         "DecodeJpeg: not supported",
-        "DataDependentValue: not supported",
+        "Unknown: not supported",
     ]
 
 

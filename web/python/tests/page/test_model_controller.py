@@ -198,7 +198,7 @@ def test_what_nobody_can_do_is_refused() -> None:
     with page() as one:
         with pytest.raises(InputError, match="nothing called 'close'"):
             one.ask("close")
-        with pytest.raises(InputError, match="no model yet"):
+        with pytest.raises(InputError, match="no model is open"):
             one.ask("plan", backend="wasm")
 
 

@@ -126,7 +126,7 @@ def test_another_model_is_refused_with_what_was_found() -> None:
         [np.zeros((1, 16, 3))],
         [np.zeros((1, 9, 9, 17)), np.zeros((1, 9, 9, 34))],
     ):
-        with pytest.raises(ModelFormatError, match=r"no model of several poses.*\(1, 32, 32, 3\)"):
+        with pytest.raises(ModelFormatError, match=r"not a multi-pose model.*\(1, 32, 32, 3\)"):
             bodies(model(outputs))
 
 

@@ -138,7 +138,11 @@ def _wide_means() -> tuple[Case, ...]:
     return case("int32, long rows", (3, 512), 1), case("int32, columns", (2, 96, 8), 1), case("int32, few", (7, 5), 0)
 
 
-REDUCE_MEAN = _reduce("reduce_mean", SUM, dtypes=(F32, I32), quantized=(*_eight_bit_cases(0.0317), *_wide_means()))
+def _mean_cases() -> tuple[Case, ...]:
+    return (*_eight_bit_cases(0.0317), *_wide_means())
+
+
+REDUCE_MEAN = _reduce("reduce_mean", SUM, dtypes=(F32, I32), quantized=_mean_cases())
 REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8), quantized=_all_infinite(_INF))
 REDUCE_PRODUCT = _reduce(
     "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True), 0.97, 1.04

@@ -139,15 +139,9 @@ class Session:
 
     def plan(self) -> PlanReport:
         """The plan step by step: operator, backend, kernel, shapes, work, bytes and why."""
-        return PlanReport(
-            self.name,
-            self.backend,
-            self.choice,
-            list(self.executor.rows()),
-            self.memory(),
-            tuple(self._live.graph.notes),
-            {info.name: info.shape for info in self.inputs},
-        )
+        rows, notes = list(self.executor.rows()), tuple(self._live.graph.notes)
+        shapes = {info.name: info.shape for info in self.inputs}
+        return PlanReport(self.name, self.backend, self.choice, rows, self.memory(), notes, shapes)
 
     def memory(self) -> MemoryReport:
         """Bytes of constants and arena."""
