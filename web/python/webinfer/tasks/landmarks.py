@@ -199,7 +199,7 @@ def floats(numbers: Sequence[float]) -> array.array[float]:
 def confidences(
     detection: float | None, presence: float | None, detection_too: float | None, tracking: float | None
 ) -> tuple[float, float]:
-    """The least scores of what a detector finds and of what landmarks are told of, each given by one of its names.
+    """The minimum scores of detections and of landmarks, each given by one of its names.
 
     Raises:  InputError for one out of range, or given twice
     """
