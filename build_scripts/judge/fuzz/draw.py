@@ -94,6 +94,18 @@ class Draw:
         found = [int(a) for a in self.rng.permutation(rank)[:count]]
         return [a - rank if self.chance(0.2) else a for a in found]
 
+    def regrouped(self, size: int) -> list[int]:
+        """Another shape for so many elements, as a reshape is asked for one: it may leave one size to be computed."""
+        left, wanted = size, list[int]()
+        while left > 1 and len(wanted) < 4:
+            factor = self.pick([n for n in range(1, left + 1) if left % n == 0])
+            wanted.append(factor)
+            left //= factor
+        wanted += [left] if left != 1 or self.chance(0.2) else []
+        if wanted and size and self.chance(0.3):
+            wanted[self.integer(0, len(wanted) - 1)] = -1
+        return wanted
+
     def array(self, dtype: str, shape: Sequence[int], low: float | None = None, high: float | None = None) -> Array:
         """Numbers of the type: ordinary ones most often; small whole ones, equal ones, extremes and NaN seldom."""
         kind = np.dtype(dtype)
@@ -225,6 +237,11 @@ class Draw:
     def maybe(self, thing: Any, odds: float = 0.5) -> Any:
         """The thing, or None."""
         return thing if self.chance(odds) else None
+
+
+def int32(d: Draw, numbers: Any) -> str:
+    """A constant of int32, as TensorFlow's formats want sizes and axes."""
+    return d.constant(numbers, "int32")
 
 
 def broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:

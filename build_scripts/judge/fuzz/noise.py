@@ -1,6 +1,6 @@
 """Rounding made visible: numbers moved by a little, as stochastic arithmetic does, show what a graph makes of it."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,15 @@ class Noise:
             by = self._rng.uniform(-share, share, array.shape)
             more = self._rng.uniform(-near_zero, near_zero, array.shape) if near_zero else 0.0
             return np.asarray(array * (1 + by) + more).astype(array.dtype)
+
+
+def fed(
+    graph: FuzzGraph, names: Sequence[str], exact: Container[str], values: Mapping[str, Array], noise: Noise | None
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The inputs and the constants of a piece that reads these names; noise moves all but the exact ones."""
+    found = {n: values[n] if noise is None or n in exact else noise.moved(values[n]) for n in names}
+    stored = {n: a for n, a in found.items() if n in graph.constants}
+    return {n: a for n, a in found.items() if n not in stored}, stored
 
 
 def near_zero(nodes: Sequence[FuzzNode], polynomials: Container[str], piece: FuzzGraph) -> float:

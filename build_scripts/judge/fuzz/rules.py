@@ -1,6 +1,6 @@
 """Differences from a format's runtime that are no faults: each a rule with its reason, never a list of graphs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -71,6 +71,18 @@ def reads_nan(difference: Difference, node: FuzzNode) -> bool:
 def reads_odd(difference: Difference, node: FuzzNode) -> bool:
     """Whether a NaN or an infinity goes in."""
     return any(a.dtype.kind == "f" and not bool(np.isfinite(a).all()) for a in difference.read(node))
+
+
+def two_infinities(difference: Difference, node: FuzzNode) -> bool:
+    """Whether both operands are infinite in one place."""
+    y, x = np.broadcast_arrays(*difference.read(node)[:2])
+    return bool((np.isinf(y) & np.isinf(x)).any())
+
+
+def odd_taps(ops: Iterable[str]) -> Rule:
+    """The rule of weighted sums, of windows, products and interpolation."""
+    reason = "whether a tap of weight 0, which may make a NaN of an infinity, is read is open"
+    return Rule(frozenset(ops), reason, reads_odd)
 
 
 def reads_beyond(limit: float) -> When:

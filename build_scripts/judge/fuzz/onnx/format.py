@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from build_scripts.judge.fuzz.draw import Draw
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode, read_names
-from build_scripts.judge.fuzz.noise import Noise, near_zero
+from build_scripts.judge.fuzz.noise import Noise, fed, near_zero
 from build_scripts.judge.fuzz.onnx import control, elementwise, movement, quantized, recurrent, sums
 from build_scripts.judge.fuzz.onnx.elementwise import CODES, Row
 
@@ -80,13 +80,12 @@ class Onnx:
         """A graph of some nodes, fed by what is known."""
         names = sorted(set().union(*map(read_names, nodes)) - {name for node in nodes for name in node.outputs})
         exact = {node.inputs[i] for node in nodes for i in EXACT.get(node.op, ()) if i < len(node.inputs)}
-        fed = {n: values[n] if noise is None or n in exact else noise.moved(values[n]) for n in names}
+        given, stored = fed(graph, names, exact, values, noise)
         outputs = [name for node in nodes for name in node.outputs if name and name not in graph.hidden]
-        stored = {n: a for n, a in fed.items() if n in graph.constants}
         return FuzzGraph(
             graph.version,
             tuple(nodes),
-            {n: a for n, a in fed.items() if n not in stored},
+            given,
             stored,
             tuple(outputs),
             {},

@@ -3,7 +3,15 @@
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import FuzzNode
-from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
+from build_scripts.judge.fuzz.rules import (
+    Difference,
+    Rule,
+    odd_taps,
+    powers_overflow,
+    reads_nan,
+    reads_odd,
+    whole_overflows,
+)
 
 _ORDERED = (
     "ArgMax ArgMin Clip GlobalMaxPool Hardmax Max MaxPool Min ReduceMax ReduceMin Relu Sign TopK Unique "
@@ -77,11 +85,7 @@ def _empty(d: Difference, node: FuzzNode) -> bool:
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
-    Rule(
-        frozenset(_WEIGHTED),
-        "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
-        reads_odd,
-    ),
+    odd_taps(_WEIGHTED),
     Rule(
         frozenset(_CELLS),
         "the runtime's functions in cells, heads and GELU turn a NaN into a number, or an infinity into a NaN",

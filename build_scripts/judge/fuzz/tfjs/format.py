@@ -7,7 +7,7 @@ from tests.importers import tfjs_writer as writer
 
 from build_scripts.judge.fuzz.draw import Draw
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
-from build_scripts.judge.fuzz.noise import Noise, near_zero
+from build_scripts.judge.fuzz.noise import Noise, fed, near_zero
 from build_scripts.judge.fuzz.tfjs import elementwise, movement, sums
 from build_scripts.judge.fuzz.tfjs.elementwise import KINDS, Row
 from build_scripts.judge.fuzz.tfjs.node import NodeProcess, Refused
@@ -84,10 +84,9 @@ class Tfjs:
         """A graph of some nodes, fed by what is known."""
         names = list(dict.fromkeys(name for node in nodes for name in node.inputs if name))
         exact = {node.inputs[i] for node in nodes for i in EXACT.get(node.op, ())}
-        fed = {n: values[n] if noise is None or n in exact else noise.moved(values[n]) for n in names}
-        stored = {n: a for n, a in fed.items() if n in graph.constants}
+        given, stored = fed(graph, names, exact, values, noise)
         outputs = tuple(name for node in nodes for name in node.outputs)
-        return FuzzGraph(1, tuple(nodes), {n: a for n, a in fed.items() if n not in stored}, stored, outputs)
+        return FuzzGraph(1, tuple(nodes), given, stored, outputs)
 
     def hidden(self, nodes: list[FuzzNode]) -> set[str]:
         """Results that are no tensors: none."""

@@ -4,27 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from build_scripts.judge.fuzz.draw import Draw
+from build_scripts.judge.fuzz.draw import Draw, int32
 from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.tfjs.elementwise import ALL, BOTH, REAL, Row
 
 
-def int32(d: Draw, numbers: Any) -> str:
-    """A constant of int32, as the format wants sizes and axes."""
-    return d.constant(numbers, "int32")
-
-
 def _reshape(d: Draw) -> FuzzNode:
     x = d.value(ALL)
-    left, wanted = d.known(x).size, list[int]()
-    while left > 1 and len(wanted) < 4:
-        factor = d.pick([n for n in range(1, left + 1) if left % n == 0])
-        wanted.append(factor)
-        left //= factor
-    wanted += [left] if left != 1 or d.chance(0.2) else []
-    if wanted and d.known(x).size and d.chance(0.3):
-        wanted[d.integer(0, len(wanted) - 1)] = -1
-    return d.node("Reshape", [x, int32(d, wanted)])
+    return d.node("Reshape", [x, int32(d, d.regrouped(d.known(x).size))])
 
 
 def _transpose(d: Draw) -> FuzzNode:

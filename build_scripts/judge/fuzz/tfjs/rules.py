@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import FuzzNode
-from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
+from build_scripts.judge.fuzz.rules import (
+    Difference,
+    Rule,
+    odd_taps,
+    powers_overflow,
+    reads_nan,
+    reads_odd,
+    two_infinities,
+    whole_overflows,
+)
 
 _ORDERED = "ArgMax ArgMin ClipByValue Max MaxPool Maximum Min Minimum Relu Relu6 Sign TopKV2 Unique".split()
 _SUMS = "Cumprod Cumsum Mean Prod Sum".split()
@@ -52,22 +61,12 @@ def _reads_nothing(difference: Difference, node: FuzzNode) -> bool:
     return not difference.read(node)[0].size
 
 
-def _two_infinities(difference: Difference, node: FuzzNode) -> bool:
-    y, x = difference.read(node)[:2]
-    y, x = np.broadcast_arrays(y, x)
-    return bool((np.isinf(y) & np.isinf(x)).any())
-
-
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(["Cast"]), "what integer a NaN or an infinity becomes is open", reads_odd),
-    Rule(
-        frozenset(_WEIGHTED),
-        "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
-        reads_odd,
-    ),
+    odd_taps(_WEIGHTED),
     Rule(frozenset(["MatrixBandPart"]), "the runtime takes the negative of a tensor for the upper bound: 0", _always),
-    Rule(frozenset(["Atan2"]), "the direction of two infinities is a NaN here", _two_infinities),
+    Rule(frozenset(["Atan2"]), "the direction of two infinities is a NaN here", two_infinities),
     Rule(frozenset(["StridedSlice"]), "TensorFlow, as NumPy, takes other elements", _slice_is_another),
     Rule(
         frozenset(["BatchMatMulV2"]),

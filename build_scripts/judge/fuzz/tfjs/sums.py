@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from build_scripts.judge.fuzz.draw import Draw
+from build_scripts.judge.fuzz.draw import Draw, int32
 from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.tfjs.elementwise import BOTH, REAL, Row
-from build_scripts.judge.fuzz.tfjs.movement import int32, pictures
+from build_scripts.judge.fuzz.tfjs.movement import pictures
 
 
 def _reduce(op: str, kinds: tuple[str, ...] = BOTH) -> Row:

@@ -8,7 +8,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from tests.importers.tflite_writer import Writer
 
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode, Quant
-from build_scripts.judge.fuzz.noise import Noise, near_zero
+from build_scripts.judge.fuzz.noise import Noise, fed, near_zero
 from build_scripts.judge.fuzz.tflite import elementwise, movement, sums
 from build_scripts.judge.fuzz.tflite.drawing import TfliteDraw
 from build_scripts.judge.fuzz.tflite.elementwise import Row
@@ -114,10 +114,8 @@ class Tflite:
         """A graph of some nodes, fed by what is known."""
         names = list(dict.fromkeys(name for node in nodes for name in node.inputs if name))
         exact = {node.inputs[i] for node in nodes for i in EXACT.get(node.op, ())}
-        fed = {n: values[n] if noise is None or n in exact else noise.moved(values[n]) for n in names}
-        stored = {n: a for n, a in fed.items() if n in graph.constants}
+        given, stored = fed(graph, names, exact, values, noise)
         outputs = tuple(name for node in nodes for name in node.outputs)
-        given = {n: a for n, a in fed.items() if n not in stored}
         return FuzzGraph(graph.version, tuple(nodes), given, stored, outputs, {}, graph.quants)
 
     def hidden(self, nodes: list[FuzzNode]) -> set[str]:

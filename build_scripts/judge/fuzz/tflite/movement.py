@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from build_scripts.judge.fuzz.draw import MOST
+from build_scripts.judge.fuzz.draw import MOST, int32
 from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.tflite.drawing import REAL, STORED, STORED8, WHOLE, TfliteDraw
 from build_scripts.judge.fuzz.tflite.elementwise import CODES, Row
@@ -13,21 +13,9 @@ from build_scripts.judge.fuzz.tflite.elementwise import CODES, Row
 MOVED = (*REAL, *WHOLE, *STORED, "bool")
 
 
-def int32(d: TfliteDraw, numbers: Any) -> str:
-    """A constant of int32, as the format wants sizes and axes."""
-    return d.constant(numbers, "int32")
-
-
 def _reshape(d: TfliteDraw) -> FuzzNode:
     x = d.value(MOVED)
-    left, wanted = d.known(x).size, list[int]()
-    while left > 1 and len(wanted) < 4:
-        factor = d.pick([n for n in range(1, left + 1) if left % n == 0])
-        wanted.append(factor)
-        left //= factor
-    wanted += [left] if left != 1 or d.chance(0.2) else []
-    if wanted and d.known(x).size and d.chance(0.3):
-        wanted[d.integer(0, len(wanted) - 1)] = -1
+    wanted = d.regrouped(d.known(x).size)
     return d.make("RESHAPE", [x, int32(d, wanted)], d.same(x), new_shape=wanted)
 
 

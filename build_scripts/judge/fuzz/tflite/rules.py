@@ -3,7 +3,16 @@
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import FuzzNode
-from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
+from build_scripts.judge.fuzz.rules import (
+    Difference,
+    Rule,
+    odd_taps,
+    powers_overflow,
+    reads_nan,
+    reads_odd,
+    two_infinities,
+    whole_overflows,
+)
 
 _ORDERED = (  # the latter have a clamp behind them
     "ARG_MAX ARG_MIN MAXIMUM MINIMUM MAX_POOL_2D REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 SIGN "
@@ -51,21 +60,12 @@ def _nearly_equal(d: Difference, node: FuzzNode) -> bool:
     return bool((apart < NEAR_STEP * step).any())
 
 
-def _two_infinities(d: Difference, node: FuzzNode) -> bool:
-    y, x = d.read(node)[:2]
-    return bool((np.isinf(y) & np.isinf(x)).any())
-
-
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
-    Rule(
-        frozenset(_WEIGHTED),
-        "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
-        reads_odd,
-    ),
+    odd_taps(_WEIGHTED),
     Rule(frozenset(_TABLES), "LiteRT interpolates tables of functions of 16 bits", _near_in_16_bits),
-    Rule(frozenset(["ATAN2"]), "the direction of two infinities is a NaN here", _two_infinities),
+    Rule(frozenset(["ATAN2"]), "the direction of two infinities is a NaN here", two_infinities),
     Rule(frozenset(["POW"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(
         frozenset(["AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"]),

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from build_scripts.judge.fuzz.draw import int32
 from build_scripts.judge.fuzz.graphs import FuzzNode, Quant
 from build_scripts.judge.fuzz.tflite.drawing import REAL, STORED8, WHOLE, TfliteDraw
 from build_scripts.judge.fuzz.tflite.elementwise import CODES, FIXED, Row
-from build_scripts.judge.fuzz.tflite.movement import int32, pictures
+from build_scripts.judge.fuzz.tflite.movement import pictures
 
 MOST_TERMS = 300_000
 

@@ -239,8 +239,8 @@ async def _built(
     for one in order:
         row = registry.ROWS[one]
         try:
-            if len(order) > 1 and (skip_in_auto := await row.skip_in_auto(host)):
-                refused.append(f"{one} {skip_in_auto}")
+            if len(order) > 1 and (reason := await row.skip_in_auto(host)):
+                refused.append(f"{one} {reason}")
                 continue
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
             wanted = graph(row.prefill_chunk, cache or row.caches[0])

@@ -55,8 +55,8 @@ class BackendBenchmark:
             row = self._rows.pop()
             self._asked.append(row)
             try:
-                if skip_in_auto := await row.skip_in_auto(self._host):
-                    self._notes.append(f"{row.name} {skip_in_auto}")
+                if reason := await row.skip_in_auto(self._host):
+                    self._notes.append(f"{row.name} {reason}")
                 else:
                     built = await self._build(row.name)
                     self._first = self._first or row.name
