@@ -9,7 +9,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.check import command, static_stages
-from build_scripts.judge.fuzz.tfjs.node import tfjs_step
+from build_scripts.judge.fuzz.tfjs.install import tfjs_step
 from build_scripts.locks import one_at_a_time
 from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup import chromium, other_browsers

@@ -13,7 +13,7 @@ from build_scripts.judge.fuzz.drawing import drawn
 from build_scripts.judge.fuzz.graphs import FuzzGraph, FuzzNode, smaller, trimmed
 from build_scripts.judge.fuzz.survey import survey
 from build_scripts.judge.fuzz.tally import Task
-from build_scripts.judge.fuzz.tfjs.node import MODULES
+from build_scripts.judge.fuzz.tfjs.install import MODULES
 from build_scripts.judge.fuzz.verdicts import DIFFERENT, RIGHT, UNTYPED, judged
 from build_scripts.judge.fuzz.worker import format_of
 

@@ -1,8 +1,11 @@
 """The command line: verbs, ports, the headless verdict, sizes and tables."""
 
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from build_scripts.errors import BuildError
 from build_scripts.judge import sizes, tables
 from build_scripts.paths import ROOT
+from build_scripts.setup.environment import requirements
 from build_scripts.site import demo
 from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
 from build_scripts.verbs import OLD_NAMES, VERBS, named
@@ -20,6 +24,35 @@ from server.running import AddressError, address_of, bound_socket
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_a_module_with_run(name: str) -> None:
     assert callable(import_module(f"build_scripts.{VERBS[name].module}").run)
+
+
+@pytest.mark.parametrize("groups", sorted({verb.groups for verb in VERBS.values()}))
+def test_a_verb_imports_what_its_groups_install_and_nothing_else(groups: tuple[str, ...]) -> None:
+    """A fresh machine has no other package yet when the verb's module is imported."""
+    modules = [f"build_scripts.{verb.module}" for verb in VERBS.values() if verb.groups == groups]
+    there = _installed_by(groups)
+    elsewhere = {name for name, packages in packages_distributions().items() if not there & set(map(_plain, packages))}
+    hidden = "".join(f"sys.modules[{name!r}] = None; " for name in sorted(elsewhere - {"build_scripts", "server"}))
+    code = f"import sys; {hidden}import importlib; [importlib.import_module(name) for name in {modules}]"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
+def _installed_by(groups: tuple[str, ...]) -> set[str]:
+    """The distributions of these groups and what they require, by plain name."""
+    found: set[str] = set()
+    wanted = requirements(groups)
+    while wanted:
+        name = _plain(re.split(r"[^\w.-]", wanted.pop(), maxsplit=1)[0])
+        if name not in found:
+            found.add(name)
+            with suppress(PackageNotFoundError):  # of another system
+                wanted += [r for r in distribution(name).requires or () if "extra ==" not in r]
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_verbs_are_found_alone_in_their_group_and_by_their_old_names() -> None:

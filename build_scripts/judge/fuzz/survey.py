@@ -21,7 +21,7 @@ from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.fuzz.tally import DRAWING, OURS, PHASES, Finding, Tally, Task
-from build_scripts.judge.fuzz.tfjs.node import tfjs_step
+from build_scripts.judge.fuzz.tfjs.install import tfjs_step
 from build_scripts.judge.fuzz.worker import work
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import BUILD

@@ -5,27 +5,13 @@ import base64
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import Array
-from build_scripts.setup.node import node_commands, npm_ci
-from build_scripts.steps import Step
-
-FOLDER = Path(__file__).parent
-MODULES = FOLDER / "node_modules"
-
-
-def tfjs_step() -> Step:
-    """The step that installs TensorFlow.js from npm."""
-    return Step(
-        "tfjs", "npm ci in build_scripts/judge/fuzz/tfjs/: TensorFlow.js",
-        inputs=lambda: [FOLDER / "package.json", FOLDER / "package-lock.json"],
-        outputs=(MODULES / "@tensorflow" / "tfjs-core" / "package.json",), action=lambda: npm_ci(FOLDER),
-        stamp=MODULES / ".webinfer-stamp",
-    )  # fmt: skip
+from build_scripts.judge.fuzz.tfjs.install import FOLDER, MODULES
+from build_scripts.setup.node import node_commands
 
 
 class Refused(RuntimeError):

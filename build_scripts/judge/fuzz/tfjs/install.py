@@ -1,0 +1,19 @@
+"""Where TensorFlow.js lies, and the step that installs it; without NumPy, which `test` itself has yet to install."""
+
+from pathlib import Path
+
+from build_scripts.setup.node import npm_ci
+from build_scripts.steps import Step
+
+FOLDER = Path(__file__).parent
+MODULES = FOLDER / "node_modules"
+
+
+def tfjs_step() -> Step:
+    """The step that installs TensorFlow.js from npm."""
+    return Step(
+        "tfjs", "npm ci in build_scripts/judge/fuzz/tfjs/: TensorFlow.js",
+        inputs=lambda: [FOLDER / "package.json", FOLDER / "package-lock.json"],
+        outputs=(MODULES / "@tensorflow" / "tfjs-core" / "package.json",), action=lambda: npm_ci(FOLDER),
+        stamp=MODULES / ".webinfer-stamp",
+    )  # fmt: skip
