@@ -14,6 +14,7 @@ from build_scripts.locks import one_at_a_time
 from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup import chromium, other_browsers
 from build_scripts.setup.environment import ensure_groups
+from build_scripts.setup.node import bundlers_step
 from build_scripts.setup.sequence import set_up
 from build_scripts.stages import Stage, run_stages
 from build_scripts.steps import run_steps
@@ -52,10 +53,10 @@ def run(argv: list[str]) -> int:
 
 
 def _install(every_browser: bool) -> Path:
-    """The tests' packages, TensorFlow.js, the driver of Vulkan, and the browsers, of which Chromium is given."""
+    """The tests' packages, TensorFlow.js, bundlers, a Vulkan driver, and browsers; the path of Chromium."""
     ensure_groups(GROUPS)
     importlib.invalidate_caches()
-    run_steps([tfjs_step()])
+    run_steps([tfjs_step(), bundlers_step()])
     _software_vulkan()
     if every_browser:
         other_browsers.install()

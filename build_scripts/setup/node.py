@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import NODE_MODULES, VENV_PYTHON, WEB
+from build_scripts.paths import NODE_MODULES, ROOT, VENV_PYTHON, WEB
 from build_scripts.setup.environment import ensure_groups
 from build_scripts.steps import Step
 
 OLDEST_NODE = 18
+BUNDLERS = ROOT / "e2e_tests" / "bundlers"  # what the tests build the player with
 
 
 def npm_command() -> list[str]:
@@ -50,6 +51,17 @@ def npm_step() -> Step:
         inputs=lambda: [WEB / "package.json", WEB / "package-lock.json"],
         outputs=(NODE_MODULES / "pyodide" / "pyodide.mjs",), action=lambda: npm_ci(WEB),
         stamp=NODE_MODULES / ".webinfer-stamp",
+    )  # fmt: skip
+
+
+def bundlers_step() -> Step:
+    """The step that installs the bundlers which the tests build the player with."""
+    modules = BUNDLERS / "node_modules"
+    return Step(
+        "bundlers", "npm ci in e2e_tests/bundlers/: Vite, webpack, esbuild, TypeScript",
+        inputs=lambda: [BUNDLERS / "package.json", BUNDLERS / "package-lock.json"],
+        outputs=(modules / "vite" / "package.json",), action=lambda: npm_ci(BUNDLERS),
+        stamp=modules / ".webinfer-stamp",
     )  # fmt: skip
 
 

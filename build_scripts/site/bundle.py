@@ -17,7 +17,7 @@ LAB_ALONE, LAB_WHOLE = ("first", "integrity", "offline", "service_worker", "thre
 LAB_FILES = ("demo.css", "icon.svg", "model.css", "site.webmanifest")
 PLAYER = WEB / "player"
 PLAYER_PAGE = ("index.html", "demo.css", "demo.js")
-IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "(\.{1,2}/[\w./]+)\.js";$', re.MULTILINE)
+IMPORT = re.compile(r'^import (?:(\* as \w+|\{[^}]*\}) from )?"(\.{1,2}/[\w./]+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 EXPORTED_NAMES = re.compile(r"^export \{ [\w, ]+ \};$", re.MULTILINE)  # of others' names
 LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
@@ -50,6 +50,8 @@ def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, .
 
     def taken(found: re.Match[str]) -> str:
         """What takes the place of an import."""
+        if not found[1]:
+            return ""
         names = found[1].removeprefix("* as ") if found[1][0] == "*" else found[1].replace(" as ", ": ")
         return f"const {names} = {_module(named(found[2]))};"
 
@@ -79,7 +81,7 @@ def write_scripts(folder: Path) -> None:
 def player_page() -> dict[str, bytes]:
     """The files of a page that runs a package: the player, and what shows a picture and what is found in it."""
     files = {"player.js": bundled(PLAYER / "src", "player", exports=True)}
-    files["thread_worker.js"] = bundled_page("thread_worker", exports=True)
+    files["player_worker.js"] = bundled(PLAYER / "src", "player_worker")
     return files | {name: (PLAYER / "demo" / name).read_bytes() for name in PLAYER_PAGE}
 
 

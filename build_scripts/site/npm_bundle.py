@@ -24,10 +24,10 @@ OPTIONS = (
 PACKAGES = "node_modules/"  # in esbuild's names of files
 
 
-def bundled(script: Path, names: bool = False) -> bytes:
+def bundled(script: Path, names: bool = False, external: tuple[str, ...] = ()) -> bytes:
     """The script with what it imports, minified, behind the licences of the packages.
 
-    With `names` functions and classes keep theirs, which errors and Python tell.
+    With `names` functions and classes keep theirs, which errors and Python tell. Imports of `external` stay imports.
 
     Raises: BuildError if it cannot be put together
     """
@@ -36,7 +36,17 @@ def bundled(script: Path, names: bool = False) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         facts, whole = Path(folder) / "facts.json", Path(folder) / script.name
         shortened = () if names else ("--minify-identifiers",)
-        command = [node, str(ESBUILD), str(script), *OPTIONS, *shortened, f"--metafile={facts}", f"--outfile={whole}"]
+        kept = (f"--external:{name}" for name in external)
+        command = [
+            node,
+            str(ESBUILD),
+            str(script),
+            *OPTIONS,
+            *shortened,
+            *kept,
+            f"--metafile={facts}",
+            f"--outfile={whole}",
+        ]
         done = subprocess.run(command, cwd=WEB, env=environment, capture_output=True)
         if done.returncode:
             raise BuildError(f"{script.name} cannot be bundled: {done.stderr.decode(errors='replace').strip()[-800:]}")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.options import switches
-from build_scripts.paths import ROOT, WEB, page_script, version
+from build_scripts.paths import ROOT, WEB, version
 from build_scripts.setup.node import npm_command
 from build_scripts.site.npm_bundle import bundled
 
 SOURCE = WEB / "player"
 PLAYER = ROOT / "build" / "player"
+WORKER_TEXT = "player_worker_text.js"  # for bundlers that build no workers: the script as a string
 COPIED = ("player.d.ts", "README.md")
 
 
@@ -22,8 +23,10 @@ def write_player(folder: Path = PLAYER) -> Path:
     Raises: BuildError if the script cannot be put together
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "player.js").write_bytes(bundled(SOURCE / "src" / "player.js"))
-    (folder / "thread_worker.js").write_bytes(bundled(page_script("thread_worker")))
+    (folder / "player.js").write_bytes(bundled(SOURCE / "src" / "player.js", external=(f"./{WORKER_TEXT}",)))
+    worker = bundled(SOURCE / "src" / "player_worker.js")
+    (folder / "player_worker.js").write_bytes(worker)
+    (folder / WORKER_TEXT).write_text(f"export default {json.dumps(worker.decode())};\n", encoding="utf-8")
     facts = json.loads((SOURCE / "package.json").read_text(encoding="utf-8"))
     (folder / "package.json").write_text(json.dumps({**facts, "version": version()}, indent=2) + "\n", encoding="utf-8")
     for name in COPIED:

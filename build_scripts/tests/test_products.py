@@ -179,7 +179,14 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert {name for name, _ in engine_files()} <= names
     assert {"webinfer/py.typed", f"{info}/licenses/LICENSE", "webinfer/backends/wasm/kernel_table.py"} <= names
     assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
-    scripts = ("gpu.js", "thread_worker.js", "player_player.js", "player_index.html", "player_demo.js")
+    scripts = (
+        "gpu.js",
+        "thread_worker.js",
+        "player_player.js",
+        "player_player_worker.js",
+        "player_index.html",
+        "player_demo.js",
+    )
     assert {f"webinfer/_static/{name}" for name in scripts} <= names
     lab = ("server/lab/alone.py", "server/templates/lab.html", "server/pages.toml", "static/lab.js", "static/first.js")
     assert {f"webinfer/_lab/{name}" for name in lab} <= names

@@ -54,7 +54,7 @@ export interface LoadOptions {
   threads?: number;
   /** Runs the model in a worker of its own; the default where threads are asked for. */
   worker?: boolean;
-  /** The address of thread_worker.js, if it does not lie beside player.js. */
+  /** The address of player_worker.js, where the page's bundler does not build it and the page's policy refuses `blob:`. */
   workerUrl?: string;
   onProgress?(progress: Progress): void;
   /** Called when the GPU is lost. The run under way fails; the next one has a new device, or the processor. */
@@ -88,6 +88,7 @@ export function load(source: string | URL | Request | Response | ArrayBuffer | U
 export function capabilities(): Promise<{ webgpu: boolean; wasm: boolean; threads: boolean; why: string }>;
 
 export class PlayerError extends Error {
+  constructor(code: PlayerError["code"], message: string, cause?: unknown);
   readonly code:
     | "package" | "integrity" | "unavailable" | "input" | "device-lost" | "gpu" | "kernel" | "memory" | "closed" | "network";
 }

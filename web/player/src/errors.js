@@ -19,6 +19,13 @@ export function ofGpu(error) {
   return error instanceof PlayerError ? error : new PlayerError(KINDS[error.name] ?? "gpu", error.message, error);
 }
 
+/** The typed error of any other; `code` is its code where nothing better is known. */
+export function typed(error, code) {
+  if (error instanceof PlayerError) return error;
+  const memory = error instanceof RangeError && /alloc|memory|length/i.test(error.message);
+  return new PlayerError(memory ? "memory" : code, error?.message ?? String(error), error);
+}
+
 /** What `read` makes of facts of a package, which nobody vouches for. */
 export function formed(read) {
   try {

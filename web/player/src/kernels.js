@@ -3,6 +3,7 @@
 
 import { PlayerError, formed, whole } from "./errors.js";
 import { part } from "./package_file.js";
+import { startWorker } from "./workers.js";
 
 const PAGE = 65536;
 const MAX_BYTES = 2 ** 31;
@@ -18,7 +19,7 @@ export function whyOneThread() {
 }
 
 /** The package's plan on as many threads as asked for and can be had. */
-export async function openKernels(file, header, threads, workerUrl) {
+export async function openKernels(file, header, threads, starters) {
   if (!globalThis.WebAssembly) throw new PlayerError("unavailable", "this browser runs no WebAssembly");
   const many = threads > 1 && !whyOneThread();
   const rows = formed(() => (header.wasm ?? []).filter((row) => row.threads > 1 === many));
@@ -36,11 +37,11 @@ export async function openKernels(file, header, threads, workerUrl) {
     }
     const [plan, ...sources] = await parts;
     const kernels = new Kernels(row, plan, module);
-    if (many) await kernels.startThreads(Math.min(threads, row.threads), workerUrl);
+    if (many) await kernels.startThreads(Math.min(threads, row.threads), starters);
     formed(() => kernels.fill(sources));
     return kernels;
   }
-  if (many && rows.length === 0) return openKernels(file, header, 1, workerUrl);
+  if (many && rows.length === 0) return openKernels(file, header, 1, starters);
   throw problem;
 }
 
@@ -113,24 +114,12 @@ class Kernels {
     outputs.forEach((room, i) => room.set(this.bytes(this.plan.outputs[i], room.length)));
   }
 
-  async startThreads(threads, workerUrl) {
+  async startThreads(threads, starters) {
     this.pool = Math.ceil(this.exports.__heap_base.value / 64) * 64;
     const form = formed(() => Object.fromEntries(Object.entries(this.plan.pool).map(([key, value]) => [key, whole(value)])));
     const words = new Int32Array(this.memory.buffer);
     words[this.pool / 4 + form.maxNaps] = DEADLINE_MS / form.napMs;
-    const ready = [];
-    for (let thread = 1; thread < threads; thread++) {
-      const worker = new Worker(workerUrl, { type: "module", name: `webinfer kernels ${thread}` });
-      this.workers.push(worker);
-      ready.push(new Promise((resolve, reject) => {
-        worker.onmessage = ({ data }) => (data.type === "ready" ? resolve() : reject(new Error(data.message)));
-        worker.onerror = () => reject(new Error(`${workerUrl} cannot be loaded`));
-        setTimeout(() => reject(new Error("no answer")), START_MS);
-      }));
-      const { module, memory, pool } = this;
-      const stackTop = pool + form.bytes + thread * form.stack;
-      worker.postMessage({ module, memory, pool, poisoned: pool / 4 + form.poisoned, thread, jobs: 0, stackTop });
-    }
+    const ready = Array.from({ length: threads - 1 }, (_, i) => this.startThread(i + 1, form, starters));
     await Promise.all(ready).catch((error) => {
       this.close();
       throw new PlayerError("unavailable", `kernel threads do not start: ${error.message}`, error);
@@ -138,8 +127,24 @@ class Kernels {
     this.threads = threads;
   }
 
+  async startThread(thread, form, starters) {
+    const worker = await startWorker(starters);
+    if (!this.workers) return worker.terminate(); // another thread failed meanwhile
+    this.workers.push(worker);
+    const { module, memory, pool } = this;
+    const stackTop = pool + form.bytes + thread * form.stack;
+    let timer;
+    await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => (data.type === "ready" ? resolve() : reject(new Error(data.message)));
+      worker.onerror = ({ message }) => reject(new Error(message || "its script failed"));
+      timer = setTimeout(() => reject(new Error("no answer")), START_MS);
+      worker.postMessage({ module, memory, pool, poisoned: pool / 4 + form.poisoned, thread, jobs: 0, stackTop });
+    }).finally(() => clearTimeout(timer));
+  }
+
   close() {
-    for (const worker of this.workers.splice(0)) worker.terminate();
+    for (const worker of this.workers ?? []) worker.terminate();
+    this.workers = null;
   }
 }
 

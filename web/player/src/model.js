@@ -1,6 +1,6 @@
 // A loaded package: runs on a GPU or on the processor, and goes on when the GPU is lost.
 
-import { PlayerError, formed } from "./errors.js";
+import { PlayerError, formed, typed } from "./errors.js";
 import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
@@ -64,7 +64,7 @@ export class Model {
           this.plan = await openProgram(this.file, header, device, this.options.onProgress);
           device.whenLost.then(() => this.plan?.device === device && this.options.onLost(device.lost));
         } else {
-          this.plan = await openKernels(this.file, header, this.options.threads, this.options.workerUrl);
+          this.plan = await openKernels(this.file, header, this.options.threads, this.options.starters);
         }
         const one = this.options.threads > 1 && this.plan.threads === 1 && name === "wasm";
         this.choice = [`${name}${auto || often ? "" : " was asked for"}`, ...refused, ...(one ? [`one thread: ${whyOneThread() || "none in the package"}`] : [])].join("; ");
@@ -83,7 +83,7 @@ export class Model {
    * memory is used again. Runs wait for each other.
    */
   run(given, numbers = {}) {
-    const run = this.queue.then(() => this.runNow(given, numbers));
+    const run = this.queue.then(() => this.runNow(given, numbers)).catch((error) => Promise.reject(typed(error, "kernel")));
     this.queue = run.catch(() => {});
     return run;
   }

@@ -2,17 +2,15 @@
 
 import { PlayerError } from "./errors.js";
 import { isPicture, pixelsOf } from "./pictures.js";
-
-const NAME = "webinfer-player"; // of the worker; the player's file is its script as well
-export const IN_WORKER = Boolean(globalThis.WorkerGlobalScope) && globalThis.name === NAME;
+import { startWorker } from "./workers.js";
 
 const FACTS = ["name", "task", "inputs", "outputs", "backend", "threads", "choice"];
 
 /** Stands for a model in a worker. */
 export class RemoteModel {
-  static async open(script, bytes, { onProgress, onLost, backend, threads, workerUrl }) {
+  static async open(starters, bytes, { onProgress, onLost, backend, threads }) {
     const model = new RemoteModel();
-    model.worker = new Worker(script, { type: "module", name: NAME });
+    model.worker = await startWorker(starters);
     model.calls = new Map();
     model.count = 0;
     model.worker.onmessage = ({ data: { id, event, value, facts, error } }) => {
@@ -24,7 +22,7 @@ export class RemoteModel {
     };
     model.worker.onerror = ({ message }) => model.end(new PlayerError("unavailable", `the player's worker failed: ${message}`));
     try {
-      await model.call("load", [bytes, { backend, threads, workerUrl }], []);
+      await model.call("load", [bytes, { backend, threads }], []);
     } catch (error) {
       model.close();
       throw error;
@@ -64,6 +62,7 @@ export function serve(load) {
   let model = null;
   const tell = (event) => (value) => self.postMessage({ event, value });
   self.onmessage = async ({ data: { id, method, args } }) => {
+    if (!method) return; // this worker is a thread of the kernels
     try {
       let value;
       if (method === "load") model = await load(args[0], { ...args[1], onProgress: tell("progress"), onLost: tell("lost") });

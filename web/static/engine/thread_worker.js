@@ -7,6 +7,7 @@ const serve = (owner) => owner.addEventListener("message", async ({ data }) => {
     serve(data.port);
     return data.port.start();
   }
+  if (!data.memory) return undefined; // the player's worker has two roles, and got the other
   const { module, memory, pool, poisoned, thread, jobs, stackTop } = data;
   try {
     const { exports } = await WebAssembly.instantiate(module, { env: { memory } });

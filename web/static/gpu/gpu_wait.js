@@ -8,13 +8,18 @@
 const ASKING_MS = 10; // longer work is worth a nap: asking costs a core
 const BETWEEN_MS = 0.1;
 
-const channel = new MessageChannel();
+let channel = null; // made when it is needed: an open port keeps Node alive
 let wake = null;
-channel.port1.onmessage = () => {
-  const resume = wake;
-  wake = null;
-  resume?.();
-};
+
+function opened() {
+  const made = new MessageChannel();
+  made.port1.onmessage = () => {
+    const resume = wake;
+    wake = null;
+    resume?.();
+  };
+  return made;
+}
 
 /** The next turn of the event loop, without the 4 ms that nested timers wait. One caller at a time matters: others join it. */
 let turn = null;
@@ -24,6 +29,7 @@ function nextTurn() {
       turn = null;
       resolve();
     };
+    channel ??= opened();
     channel.port2.postMessage(0);
   });
   return turn;

@@ -27,7 +27,7 @@ export function browsersOwnCheck({ sha256 }) {
 }
 
 /** Whether hashes can be computed here: not in pages that came over plain http from another machine. */
-export const canHash = Boolean(globalThis.crypto.subtle);
+export const canHash = Boolean(globalThis.crypto?.subtle);
 
 /** What is wrong with the bytes of a file, whose row in the manifest this is; "" if nothing is. */
 export async function complaintOf(bytes, { bytes: length, sha256 }) {

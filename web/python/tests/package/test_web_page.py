@@ -37,7 +37,7 @@ def test_the_folder_holds_all_that_the_page_asks_for_by_relative_names(package: 
         assert name in files
     script = (tmp_path / "site" / "player.js").read_text()
     assert 'from "' not in script  # one file
-    assert "thread_worker.js" in script
+    assert "player_worker.js" in script
     export_page(package, tmp_path / "site", player_page())  # in its own place
 
 
