@@ -5,9 +5,13 @@ Programs of dispatches are in gpu_native_program.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import wgpu
 from wgpu.backends.wgpu_native import lib
@@ -63,8 +67,20 @@ class _Timer:
         return {"query_set": self.queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
 
 
+_open: WeakSet[NativeDevice] = WeakSet()
+
+
+def _after_fork() -> None:
+    for device in list(_open):
+        device.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class NativeDevice:
-    """A wgpu device with its pipelines (host.gpu.GpuDevice)."""
+    """A wgpu device with its pipelines (host.gpu.GpuDevice). Sessions of several threads share it."""
 
     def __init__(self, adapter: Any, device: Any, features: frozenset[str]) -> None:
         self.name = str(adapter.info["device"])
@@ -77,6 +93,17 @@ class NativeDevice:
         self._pipelines: list[tuple[Any, Any]] = []  # (pipeline, bind group layout)
         self._layouts: dict[tuple[str, ...], Any] = {}
         self._timer: _Timer | None = None
+        self.mutex, self.forked, self.programs = threading.RLock(), False, WeakSet[NativeProgram]()
+        _open.add(self)
+
+    def after_fork(self) -> None:
+        """Lost in a child process, which has no driver: what lies there is neither used nor freed, not even at the end.
+
+        Freeing it would wait for the driver's threads, which are not there.
+        """
+        self._lost, self.forked, self.mutex = "the process was forked", True, threading.RLock()
+        for kept in (self, *self.programs):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
     @property
     def lost(self) -> str:
@@ -104,11 +131,12 @@ class NativeDevice:
         Raises:  GpuError naming the shader; DeviceLostError
         """
         device = self.check()
-        for spec in specs:
-            if spec not in self._numbers:
-                self._pipelines.append(self._create(device, spec))
-                self._numbers[spec] = len(self._pipelines) - 1
-        return [self._numbers[spec] for spec in specs]
+        with self.mutex:
+            for spec in specs:
+                if spec not in self._numbers:
+                    self._pipelines.append(self._create(device, spec))
+                    self._numbers[spec] = len(self._pipelines) - 1
+            return [self._numbers[spec] for spec in specs]
 
     async def pipelines_ready(self, numbers: Sequence[int]) -> None:
         """Returns at once: `start_pipelines` has waited."""

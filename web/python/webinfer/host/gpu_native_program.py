@@ -38,6 +38,7 @@ class NativeProgram:
         self._buffers.append(uniform)
         self._steps = [(owner.pipeline(d.pipeline)[0], self._group(d), d.groups) for d in dispatches]
         self._staging: dict[int, list[Any]] = {}
+        owner.programs.add(self)
 
     def _group(self, dispatch: DispatchSpec) -> Any:
         entries = [
@@ -206,6 +207,8 @@ class NativeProgram:
 
     def close(self) -> None:
         """Frees the buffers; a second call does nothing."""
+        if self._owner.forked:
+            return
         for buffer in self._buffers:
             buffer.destroy()
         self._buffers, self._steps, self._staging = [], [], {}

@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import threading
 import weakref
 from functools import lru_cache
 from importlib.metadata import version
@@ -26,12 +27,17 @@ MAX_STORED = 16  # modules' machine code, of a megabyte each
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 
 
-@lru_cache(maxsize=1)
-def _engine() -> wasmtime.Engine:
+def _new_engine(parallel: bool) -> wasmtime.Engine:
     config = wasmtime.Config()
     config.wasm_simd = True
     config.wasm_relaxed_simd = True
+    config.parallel_compilation = parallel
     return wasmtime.Engine(config)
+
+
+@lru_cache(maxsize=1)
+def _engine() -> wasmtime.Engine:
+    return _new_engine(parallel=True)
 
 
 def kernel_folder() -> Path:
@@ -81,15 +87,23 @@ def _module(isa: str) -> wasmtime.Module:
             return wasmtime.Module.deserialize(_engine(), bytes(stored))
         except wasmtime.WasmtimeError as error:
             debug(1, f"stored machine code of the build {isa} does not fit here: {error}")
-    module = wasmtime.Module(_engine(), data)
+    module = _compiled(data)
     cache_folder.remember(place, bytes(module.serialize()), MAX_STORED)
     return module
+
+
+def _compiled(data: bytes) -> wasmtime.Module:
+    """A module's machine code. In a child of fork(), where wasmtime's compiling threads are missing, on this thread."""
+    if not _forked:
+        return wasmtime.Module(_engine(), data)
+    alone = wasmtime.Module(_new_engine(parallel=False), data)
+    return wasmtime.Module.deserialize(_engine(), alone.serialize())
 
 
 def _foreign(data: bytes) -> wasmtime.Module:
     """A module that is not of this installation, compiled: it imports a memory and nothing else."""
     try:
-        module = wasmtime.Module(_engine(), data)
+        module = _compiled(data)
     except wasmtime.WasmtimeError as error:
         raise BackendUnavailableError(f"a kernel module cannot be compiled: {error}") from error
     if [(i.module, i.name) for i in module.imports] != [("env", "memory")]:
@@ -98,6 +112,19 @@ def _foreign(data: bytes) -> wasmtime.Module:
 
 
 _open: weakref.WeakSet[NativeKernels] = weakref.WeakSet()
+_forked = False  # whether this process is a child of one that had imported this module
+
+
+def _after_fork() -> None:
+    """Instances go on in the child, on memory that is copied where it is written to; but not one that was running."""
+    global _forked
+    _forked = True
+    for kernels in list(_open):
+        kernels.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register
@@ -118,6 +145,8 @@ class NativeKernels:
     def __init__(self, isa: str, data: bytes = b"") -> None:
         module = _foreign(data) if data else _module(isa)
         self.isa, self.threads = isa, 1
+        self._mutex = threading.RLock()  # wasmtime ends the process if two threads are in one instance
+        self._inside, self._torn = False, False
         self._store: wasmtime.Store | None = wasmtime.Store(_engine())
         wanted = next(i.type for i in module.imports if i.name == "memory")
         assert isinstance(wanted, wasmtime.MemoryType)
@@ -135,7 +164,13 @@ class NativeKernels:
     def _live(self) -> wasmtime.Store:
         if self._store is None:
             raise ClosedError("this kernel instance is closed; load the model again")
+        if self._torn:
+            raise KernelError("these kernels were running when the process was forked; the next run has new ones")
         return self._store
+
+    def after_fork(self) -> None:
+        """Takes the lock from a thread that is not there in this process."""
+        self._torn, self._mutex = self._inside, threading.RLock()
 
     def size(self) -> int:
         """Bytes of memory now."""
@@ -146,16 +181,18 @@ class NativeKernels:
 
         Raises:  OutOfMemoryError with what is needed and what there is
         """
-        store = self._live()
-        missing = -(-(nbytes - self.size()) // PAGE)
-        if missing <= 0:
-            return
-        try:
-            self._memory.grow(store, missing)
-        except wasmtime.WasmtimeError as error:
-            raise OutOfMemoryError(
-                f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow ({error}); use a smaller model"
-            ) from error
+        with self._mutex:
+            store = self._live()
+            missing = -(-(nbytes - self.size()) // PAGE)
+            if missing <= 0:
+                return
+            try:
+                self._memory.grow(store, missing)
+            except wasmtime.WasmtimeError as error:
+                raise OutOfMemoryError(
+                    f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow ({error}); "
+                    "use a smaller model"
+                ) from error
 
     def _pointer(self, address: int, nbytes: int) -> int:
         store = self._live()
@@ -167,14 +204,16 @@ class NativeKernels:
 
     def read(self, address: int, nbytes: int) -> memoryview:
         """A copy of the bytes."""
-        source = (ctypes.c_char * nbytes).from_address(self._pointer(address, nbytes))
-        return memoryview(bytearray(source))
+        with self._mutex:
+            source = (ctypes.c_char * nbytes).from_address(self._pointer(address, nbytes))
+            return memoryview(bytearray(source))
 
     def write(self, address: int, data: Any) -> None:
         """Copies any C-contiguous buffer into the memory."""
         view = memoryview(data).cast("B")
-        target = (ctypes.c_char * view.nbytes).from_address(self._pointer(address, view.nbytes))
-        memoryview(target).cast("B")[:] = view
+        with self._mutex:
+            target = (ctypes.c_char * view.nbytes).from_address(self._pointer(address, view.nbytes))
+            memoryview(target).cast("B")[:] = view
 
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported function of the module and returns its result.
@@ -184,10 +223,14 @@ class NativeKernels:
         function = self._exports.get(name)
         if not isinstance(function, wasmtime.Func):
             raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
-        try:
-            return function(self._live(), *args)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            raise KernelError(f"kernel {name} trapped: {error}") from error
+        with self._mutex:
+            store, self._inside = self._live(), True
+            try:
+                return function(store, *args)
+            except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+                raise KernelError(f"kernel {name} trapped: {error}") from error
+            finally:
+                self._inside = False
 
     def run(self, program: int, first: int, count: int) -> None:
         """Runs `count` records, from number `first`, of the program at address `program`.
@@ -198,6 +241,7 @@ class NativeKernels:
 
     def close(self) -> None:
         """Frees the instance and its memory; a second call does nothing."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        with self._mutex:
+            if self._store is not None:
+                self._store.close()
+                self._store = None

@@ -31,6 +31,18 @@ MAPPED = 1 << 25  # bytes of a file from which on it is mapped
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
 
+_gpu_asked = _gpu_forked = False  # whether a GPU was asked for: by this process, by one that it was forked from
+
+
+def _after_fork() -> None:
+    global _gpu_forked
+    _gpu_forked = _gpu_asked or _gpu_forked
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class NativeHost:
     """CPython on an ordinary machine (host.interface.Host)."""
 
@@ -53,7 +65,7 @@ class NativeHost:
 
         Raises:  what the coroutine raises; InputError on that very thread
         """
-        loop = _waited_loop()
+        loop = _waited_loop(os.getpid())
         if asyncio._get_running_loop() is loop:
             work.close()
             raise InputError("run_sync inside of what run_sync waits for would wait for ever; use await there")
@@ -164,6 +176,13 @@ class NativeHost:
         """
         if importlib.util.find_spec("wgpu") is None:
             raise BackendUnavailableError("the webgpu backend needs wgpu in CPython: pip install 'webinfer[native]'")
+        global _gpu_asked
+        if _gpu_forked:
+            raise BackendUnavailableError(
+                "webgpu cannot run in a child of fork() whose parent has used the GPU; start processes with 'spawn' or "
+                "'forkserver', or load models after the fork"
+            )
+        _gpu_asked = True
         if self._gpu is None or self._gpu.lost:
             from webinfer.host.gpu_native import open_device
 
@@ -239,8 +258,8 @@ class NativeHost:
 
 
 @lru_cache(maxsize=1)
-def _waited_loop() -> asyncio.AbstractEventLoop:
-    """A running loop on a thread that ends with the process."""
+def _waited_loop(process: int) -> asyncio.AbstractEventLoop:
+    """A running loop on a thread that ends with the process, of this number: a child of fork() has no such thread."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="webinfer", daemon=True).start()
     return loop

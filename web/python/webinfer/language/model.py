@@ -41,6 +41,7 @@ from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import Tokenizer
 from webinfer.language.weights import Weights, open_weights
 from webinfer.ops.language import CACHES, LANES, cache_row_bytes
+from webinfer.session.loop_lock import CrossLoopLock
 from webinfer.session.options import whole_number
 
 log = logging.getLogger("webinfer")
@@ -62,10 +63,10 @@ class LanguageModel:
         self.host, self.context, self.choice, self.batch_size, self.cache = host, context, choice, batch_size, cache
         self.chunk = chunk  # tokens of a prompt per prefill step
         self._executor: Executor | None = executor
-        self.lock = asyncio.Lock()
+        self.lock = CrossLoopLock()
         self._sampled = ""  # the output of the last step that names a token
         self._cache_owner: ReferenceType[Any] | None = None
-        self.slots_lock = asyncio.Lock()  # of the KV caches after the first one, which batches use
+        self.slots_lock = CrossLoopLock()  # of the KV caches after the first one, which batches use
 
     @classmethod
     async def open(

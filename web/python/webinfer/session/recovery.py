@@ -42,17 +42,21 @@ class LiveExecutor:
         self, graph: Graph, host: Host, selection: Selection | None, order: Sequence[str], options: LoadOptions
     ) -> None:
         self.graph, self.host, self.order, self.options = graph, host, list(order), options
-        self.lock = asyncio.Lock()
         self._selection, self._first, self._closed = selection, graph, False
         self._others: LruCache[Sizes, tuple[Graph, Selection]] = LruCache(
             lambda found: found[1].executor, MAX_PLANS - 1
         )
-        self._losses, self._broken, self._running = 0, False, 0
+        self._losses, self._broken = 0, False
+        self.renew_locks()
         self.first_run = asyncio.Event()  # set when it is over, for what waits for it
         self.awaits_first_run = False
         self._settling: asyncio.Task[None] | None = None
         self._slower: list[Executor] = []
         self._settle_later()
+
+    def renew_locks(self) -> None:
+        """Replaces its lock by a released one; no run is under way."""
+        self.lock, self._running = asyncio.Lock(), 0
 
     @property
     def selection(self) -> Selection:

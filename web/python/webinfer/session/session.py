@@ -22,6 +22,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
 from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given, to_api_types, zeros
+from webinfer.session.loop_lock import LoopLocked, one_loop_at_a_time
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, time_runs
@@ -48,7 +49,8 @@ class Signatures:
     open: Callable[[str, Variables], Awaitable[Session]]
 
 
-class Session:
+@one_loop_at_a_time
+class Session(LoopLocked):
     """A loaded model. Runs are queued; after an error the next valid call works.
 
     Usable as a context manager; `close()` frees the memory of kernels and GPU.
@@ -72,6 +74,8 @@ class Session:
         self._read_graph, self._signatures, self._read_metadata = read, signatures, metadata
         self._read_imported = read_imported
         self._variables = variables or Variables()
+        self.loop_lock = self._variables.loop_lock
+        self.loop_lock.add(self._live, self._queue)
         self._take_graph(graph)
 
     def _take_graph(self, graph: Graph) -> None:

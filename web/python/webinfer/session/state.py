@@ -9,6 +9,7 @@ from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, State, Value
+from webinfer.session.loop_lock import LoopLock
 from webinfer.tensor import Tensor
 
 
@@ -28,9 +29,15 @@ class Variables:
     """The values of a model's variables by name. Sessions of several signatures of one model share them."""
 
     def __init__(self) -> None:
-        self.lock = asyncio.Lock()  # who runs with variables holds it
+        self.loop_lock = LoopLock()  # of all sessions that share them
+        self.renew_locks()
+        self.loop_lock.add(self)
         self._values: dict[str, Tensor] = {}
         self._first: dict[str, Tensor] = {}
+
+    def renew_locks(self) -> None:
+        """Replaces its lock by a released one."""
+        self.lock = asyncio.Lock()  # who runs with variables holds it
 
     def add(self, states: Sequence[State]) -> None:
         """Takes over variables with their first values; those of another shape that no run has changed begin anew."""

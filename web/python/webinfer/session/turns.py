@@ -16,8 +16,12 @@ class RunQueue:
     """Runs of one session that are begun together come one after the other, with a turn of the event loop between."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+        self.renew_locks()
         self._task, self._turned, self._ended = 0, time.monotonic(), 0.0
+
+    def renew_locks(self) -> None:
+        """Replaces its lock by a released one."""
+        self._lock = asyncio.Lock()
 
     def is_due(self) -> bool:
         """Whether the event loop should turn before the next run, which comes right behind another one or waits."""

@@ -19,6 +19,7 @@ from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
 from webinfer.models.registry import known_model
 from webinfer.session.loading import fetched
+from webinfer.session.loop_lock import LoopLock, LoopLocked, one_loop_at_a_time
 from webinfer.session.session import OPEN, Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.image import Picture
@@ -119,7 +120,7 @@ class ResultSchema:
     fields: tuple[ResultField, ...]
 
 
-class Task(ABC, Generic[Found]):
+class Task(LoopLocked, ABC, Generic[Found]):
     """Something in, a list of what is in it out. Subclasses declare `name`, `takes` and `result`, and implement `run`.
 
     `times` has the milliseconds of the last run: prepare_ms, infer_ms, decode_ms.
@@ -130,9 +131,13 @@ class Task(ABC, Generic[Found]):
     result: ClassVar[ResultSchema]
     extension: ClassVar[str] = ""  # of the plans of its models (session.plan_cache)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        one_loop_at_a_time(cls)
+
     def __init__(self, session: Session) -> None:
         OPEN.add(self)
-        self.session = session
+        self.session, self.loop_lock = session, LoopLock()
         self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
 
     @classmethod
