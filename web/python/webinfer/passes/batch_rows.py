@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from webinfer.graph.ir import Graph, Node, Op, TensorType, Value, apply
+from webinfer.graph.queries import producer_of, single_producers, use_counts
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import suppression
 from webinfer.passes.integers import constant_of
-from webinfer.passes.readers import MAX_WALK, producer_of, single_producers, use_counts
+from webinfer.rewrite.patterns import MAX_WALK
 
 Writers = Mapping[Value, Node]
 MAX_CONSTANT = 65536  # elements that paddings of different values may become

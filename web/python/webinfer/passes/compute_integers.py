@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Graph, Node, Op, Quantization, Value, apply
+from webinfer.graph.queries import single_producers
 from webinfer.ops import conv
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
@@ -18,7 +19,7 @@ from webinfer.ops import softmax as sm
 from webinfer.ops import stored_matmul as st
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, rescaling
-from webinfer.passes.readers import AXES, output_axis, single_producers
+from webinfer.rewrite.products import AXES, output_axis
 
 APART = {ew.HARD_SWISH, ew.LEAKY_RELU}  # integers have a fixed-point form of their own, of another format
 MAX_TAPS = 256  # of a depthwise window in integers

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, State, TensorType, Value
+from webinfer.graph.queries import remove, substitute
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.readers import AXES, remove, substitute
 from webinfer.passes.sink_dequantize import sink_dequantize
+from webinfer.rewrite.products import AXES
 
 SMALL = 4096  # elements of a constant up to which it is converted here; larger ones are by the backend, at load
 

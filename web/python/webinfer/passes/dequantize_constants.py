@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node
+from webinfer.graph.queries import remove
 from webinfer.ops import elementwise as ew
-from webinfer.passes.readers import remove
 
 
 def dequantize_constants(graph: Graph) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.queries import remove, substitute
 from webinfer.ops.dynamic_range import ROUND_ROWS
 from webinfer.ops.recurrent import RECURRENT
-from webinfer.passes.readers import remove, substitute
 
 NOTE = "dynamic range: {count} products of float activations with 8-bit weights, "
 IN_FLOAT = NOTE + (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from webinfer.graph.ir import Graph, Node, Op, TensorType, Value, apply
+from webinfer.graph.queries import remove, single_producers
 from webinfer.ops import conv, matmul
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
-from webinfer.passes.readers import AXES, output_axis, remove, single_producers
+from webinfer.rewrite.products import AXES, output_axis
 
 _PLAIN = ew.BinaryAttrs()
 LEAST = 24  # elements of a result whose summand is folded: adding it to fewer costs nothing, and later rounds less

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.queries import remove, single_producers
 from webinfer.ops import conv, matmul, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.fold_affine import Preparing, is_row, is_scalable
-from webinfer.passes.readers import AXES, remove, single_producers
+from webinfer.rewrite.products import AXES
 
 LARGE = 64  # pixels from which a pass over a map costs more than packing what is computed in the run
 _SCALES = (ew.MUL, ew.DIV)

@@ -7,10 +7,10 @@ import struct
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value
+from webinfer.graph.queries import remove, single_producers
 from webinfer.ops import conv, matmul, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.readers import remove, single_producers
 
 _CLAMPS = frozenset({Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1})
 _CURVES = _CLAMPS | {Activation.HARD_SWISH, Activation.SIGMOID, Activation.TANH, Activation.SILU}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.queries import remove, single_producers
 from webinfer.ops import conv
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.readers import remove, single_producers
 
 _CONVOLUTIONS = (conv.CONV2D, conv.DEPTHWISE_CONV2D)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
+from webinfer.graph.queries import producer_of, single_producers
 from webinfer.ops import conv, movement, resize
-from webinfer.passes.readers import producer_of, single_producers
 
 RESIZES = (resize.RESIZE_BILINEAR, resize.RESIZE_NEAREST)
 MIN_PIXELS = 64  # below, the weights are read as often as they are multiplied

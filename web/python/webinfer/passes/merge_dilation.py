@@ -10,9 +10,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from webinfer.graph.ir import Graph, Node, Op, Value
+from webinfer.graph.queries import remove
 from webinfer.ops import conv
 from webinfer.ops import movement as mv
-from webinfer.passes.readers import remove
 
 _TO_BATCH, _TO_SPACE = (2, 4, 0, 1, 3, 5), (2, 3, 0, 4, 1, 5)
 _NONE = (0, 0, 0, 0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.queries import remove, resolve, substitute
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
-from webinfer.passes.readers import remove, resolve, substitute
 
 
 def merge_moves(graph: Graph) -> int:

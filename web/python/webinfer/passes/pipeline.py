@@ -20,10 +20,7 @@ from webinfer.passes.eliminate_transposes import eliminate_transposes
 from webinfer.passes.fold_affine import fold_affine
 from webinfer.passes.fold_scales import fold_scales, split_scales
 from webinfer.passes.fuse_activation import fuse_activation
-from webinfer.passes.fuse_activations import fuse_activations
-from webinfer.passes.fuse_attention import fuse_attention
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
-from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
 from webinfer.passes.join_uniform import join_uniform
 from webinfer.passes.merge_dilation import merge_dilation
@@ -31,6 +28,9 @@ from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
 from webinfer.passes.sink_dequantize import sink_dequantize
 from webinfer.passes.sink_upsample import sink_upsample
+from webinfer.rewrite.rules_activations import fuse_activations
+from webinfer.rewrite.rules_attention import fuse_attention
+from webinfer.rewrite.rules_norms import fuse_layer_norm
 
 Pass = Callable[[Graph], int]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from webinfer.graph.ir import Graph, Value
-from webinfer.passes.readers import substitute
+from webinfer.graph.queries import substitute
 
 
 def share_constants(graph: Graph) -> int:

@@ -9,13 +9,13 @@ from itertools import product
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, TensorType, Value, apply
+from webinfer.graph.queries import resolve, substitute
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, pool, resize
 from webinfer.ops import movement as mv
 from webinfer.ops import reduce as red
 from webinfer.ops.strides import row_major
 from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, rescaling
-from webinfer.passes.readers import resolve, substitute
 
 MOVES = {
     mv.CONCAT, mv.DEPTH_TO_SPACE, mv.EXPAND, mv.PAD, mv.RESHAPE, mv.REVERSE, mv.SLICE, mv.SPACE_TO_DEPTH, mv.TILE,

@@ -10,10 +10,10 @@ import dataclasses
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value, apply
+from webinfer.graph.queries import remove, single_producers
 from webinfer.ops import conv, resize
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.readers import remove, single_producers
 
 # In multiplications for each result:
 ACTIVATION_COST = 32  # an activation's own walk

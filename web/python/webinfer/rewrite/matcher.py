@@ -1,0 +1,107 @@
+"""Rules, and their application: finds in a graph what a rule describes, and puts the rule's replacement there.
+
+The rules for a node are looked up by its operator, and a pattern looks at a limited number of nodes: the cost is linear
+in the nodes of the graph.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value
+from webinfer.ops import elementwise as ew
+from webinfer.rewrite.facts import Facts
+from webinfer.rewrite.patterns import Call, Match, Pattern, Product, Scalar, Variable
+
+Condition = Callable[[Match], bool]
+Replacement = Callable[[Match], Sequence[Node] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern and what takes its place: a pattern, or a function that makes the nodes, or None where it cannot.
+
+    The last of these nodes writes what the last node of the pattern wrote.
+    """
+
+    name: str
+    pattern: Pattern
+    replacement: Pattern | Replacement
+    when: Condition | None = None
+
+    def applied(self, node: Node, facts: Facts) -> Sequence[Node] | None:
+        """The nodes that take the node's place; None if this is not the rule's pattern."""
+        for match in self.pattern.matches(node.outputs[0], Match(facts, node)):
+            if self.when is None or self.when(match):
+                new = self.replacement
+                made = _made(new, match) if isinstance(new, Pattern) else new(match)
+                if made is not None:
+                    return made
+        return None
+
+
+def rule(name: str, pattern: Pattern, replacement: Pattern | Replacement, when: Condition | None = None) -> Rule:
+    """A row of a table of rules."""
+    return Rule(name, pattern, replacement, when)
+
+
+def _made(pattern: Pattern, match: Match) -> list[Node]:
+    """The nodes of a replacement: a call, or a call times a number of the match."""
+    root, y = match.root, match.root.output
+    if not isinstance(pattern, Product):
+        return [_applied(pattern, match, y)]
+    ((call, _), (scalar, _)) = pattern.powers
+    assert isinstance(scalar, Scalar)
+    inner = _applied(call, match, Value(f"{y.name}:unscaled", y.type))
+    data = memoryview(struct.pack("<f", match.number(scalar.name)))
+    factor = Value(f"{y.name}:factor", TensorType(()), Constant(data, DType.FLOAT32))
+    return [inner, Node(ew.MUL, [inner.output, factor], [y], ew.BinaryAttrs(), root.label)]
+
+
+def _applied(call: Pattern, match: Match, y: Value) -> Node:
+    assert isinstance(call, Call)
+    inputs = [match.value(part.name) for part in call.inputs if isinstance(part, Variable)]
+    attrs = call.attrs(match) if callable(call.attrs) else call.attrs
+    return Node(call.ops[0], inputs, [y], attrs, match.root.label)
+
+
+def rewrite(graph: Graph, rules: Sequence[Rule]) -> int:
+    """Number of times that a rule was applied. Of several that fit a node the first one counts; what took its place is
+    looked at again. Nodes that nobody reads afterwards are gone.
+    """
+    present = {node.op for node in graph.nodes}
+    index = _by_operator(rules, present)
+    if not index:
+        return 0
+    facts, nodes, count = Facts(graph), list[Node](), 0
+    for node in graph.nodes:
+        made: list[Node] = [node]
+        while (new := _first(index.get(made[-1].op, ()), made[-1], facts)) is not None:
+            facts.replace(made[-1], new)
+            made = [*made[:-1], *new]
+            count += 1
+            if not present.issuperset(ops := {node.op for node in new}):
+                index = _by_operator(rules, present := present | ops)
+        nodes += made
+    graph.nodes = [node for node in nodes if node not in facts.gone]
+    return count
+
+
+def _by_operator(rules: Sequence[Rule], present: set[Op]) -> dict[Op, list[Rule]]:
+    """The rules that a graph of these operators may hold the pattern of, by the operator that they end in."""
+    index = defaultdict[Op, list[Rule]](list)
+    for row in rules:
+        if all(not present.isdisjoint(ops) for ops in row.pattern.needs()):
+            for op in row.pattern.roots:
+                index[op].append(row)
+    return index
+
+
+def _first(rules: Sequence[Rule], node: Node, facts: Facts) -> Sequence[Node] | None:
+    if len(node.outputs) != 1:
+        return None
+    return next((made for row in rules if (made := row.applied(node, facts)) is not None), None)

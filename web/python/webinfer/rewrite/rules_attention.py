@@ -1,0 +1,186 @@
+"""softmax(q kT * scale + mask) v becomes one node, with the transposes before and behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from webinfer.graph.ir import Graph, Node, Op, Value, apply
+from webinfer.graph.queries import producer_of
+from webinfer.ops import attention as att
+from webinfer.ops import elementwise as ew
+from webinfer.ops import matmul as mm
+from webinfer.ops import movement as mv
+from webinfer.ops import softmax as sm
+from webinfer.ops.strides import row_major
+from webinfer.rewrite.facts import Facts
+from webinfer.rewrite.matcher import rewrite, rule
+from webinfer.rewrite.patterns import MAX_WALK, Match, Number, Scalar, Variable, add, kind
+
+Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
+
+Q, K, V, MASK, SCALE = *map(Variable, ("q", "k", "v", "mask")), Scalar("scale")
+matmul, softmax, transpose, where, is_nan, attention = map(
+    kind, (mm.MATMUL, sm.SOFTMAX, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, att.ATTENTION)
+)
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether it is a product of two tensors of one rank."""
+    a, b = node.required_input(0).type, node.required_input(1).type
+    fits = a.dtype.is_float and a.rank == b.rank and a.rank in (3, 4) and a.shape[:-2] == b.shape[:-2]
+    return fits and not node.attrs.transpose_a
+
+
+def _is_last_product(node: Node) -> bool:
+    return _is_plain(node) and not node.attrs.transpose_b
+
+
+def _is_along_keys(node: Node) -> bool:
+    return node.attrs.axis == node.output.type.rank - 1 and node.attrs.out_type is None
+
+
+def _needs_no_factor(node: Node) -> bool:
+    return _is_along_keys(node) and node.attrs.beta == 1.0
+
+
+def _fits(match: Match) -> bool:
+    """Whether nothing widened the scores, and the attention is not empty or wider than its kernels."""
+    q, v = match.value("q").type.shape, match.value("v").type.shape
+    same = match.node("scores").output.type == match.node("softmax").output.type
+    return same and max(q[-1], v[-1]) <= att.MAX_WIDTH and all((*q, *v[-2:]))
+
+
+def _fused(match: Match) -> list[Node] | None:
+    """The nodes that take the place of the last product; the attention is the last of them, or before a reshape."""
+    q, k, v = (match.value(name) for name in "qkv")
+    root, made = match.root, list[Node]()
+    *lead, n, depth = q.type.shape
+    b, h = (1, *lead)[-2:]
+    keys, width = v.type.shape[-2:]
+
+    def step(op: Op, value: Value, attrs: object) -> Value:
+        made.append(apply(op, [value], attrs, f"{root.label}/{op.name}"))
+        return made[-1].output
+
+    columns = not match.node("scores").attrs.transpose_b
+    scale, operands, inner = match.number("scale") * match.node("softmax").attrs.beta, list[Value](), list[bool]()
+    for value, rows, size, turned in ((q, n, depth, False), (k, keys, depth, columns), (v, keys, width, False)):
+        source, times, inside = _source(value, (b, h, rows, size), turned, match.facts, scalable=value is not v)
+        if source is None:  # no way back to rows: a step turns them
+            source = step(mv.TRANSPOSE, value, mv.TransposeAttrs((*range(len(lead)), len(lead) + 1, len(lead))))
+        shape = (b, rows, h, size) if inside else (b, h, rows, size)
+        operands.append(source if source.type.shape == shape else step(mv.RESHAPE, source, mv.ReshapeAttrs(shape)))
+        scale *= times
+        inner.append(inside)
+    if "mask" in match.bound:
+        mask = match.value("mask")
+        full = ((1,) * (4 - mask.type.rank) + mask.type.shape)[-4:]
+        if mask.type.rank > len(lead) + 2 or full[-1] != keys:
+            return None
+        operands.append(mask if mask.type.rank == 4 else step(mv.RESHAPE, mask, mv.ReshapeAttrs(full)))
+    attrs = att.AttentionAttrs(scale, (inner[0], inner[1], inner[2], False), "weights" in match.bound)
+    made.append(apply(att.ATTENTION, operands, attrs, root.label))
+    if made[-1].output.type != root.output.type:
+        made.append(Node(mv.RESHAPE, [made[-1].output], [], mv.ReshapeAttrs(root.output.type.shape), root.label))
+    made[-1].outputs = root.outputs
+    return made
+
+
+def _turned_back(match: Match) -> list[Node]:
+    """The attention that writes its heads inside rows."""
+    before = match.node("attention")
+    attrs = dataclasses.replace(before.attrs, inner=(*before.attrs.inner[:3], True))
+    return [Node(att.ATTENTION, before.inputs, match.root.outputs, attrs, before.label)]
+
+
+def _has_heads_around(node: Node) -> bool:
+    return not node.attrs.inner[3]
+
+
+def _swaps_heads(node: Node) -> bool:
+    return bool(node.attrs.perm == (0, 2, 1, 3))
+
+
+SCORES = matmul(Q, K, name="scores", when=_is_plain) * SCALE
+WEIGHTS = softmax(SCORES, name="softmax", when=_is_along_keys) | softmax(
+    add(SCORES, MASK), name="softmax", when=_needs_no_factor
+)
+CLEARED = Variable("weights", WEIGHTS)  # without keys they are NaN
+RULES = (
+    rule("attention", matmul(WEIGHTS, V, when=_is_last_product), _fused, _fits),
+    rule(
+        "attention that may have no keys",
+        matmul(where(is_nan(CLEARED), Number(0.0), CLEARED), V, when=_is_last_product), _fused, _fits,
+    ),
+    rule(
+        "heads turned back",
+        transpose(attention(..., name="attention", once=True, when=_has_heads_around), when=_swaps_heads), _turned_back,
+    ),
+)  # fmt: skip
+
+
+def fuse_attention(graph: Graph) -> int:
+    """Number of attentions, and of transposes that they took over."""
+    return rewrite(graph, RULES)
+
+
+def _source(
+    value: Value, shape: tuple[int, int, int, int], turned: bool, facts: Facts, scalable: bool
+) -> tuple[Value | None, float, bool]:
+    """The earliest tensor that holds the rows, what it is multiplied by on the way, and whether heads lie inside rows.
+
+    None if the value itself holds columns and so does everything before it.
+    """
+    b, h, rows, size = shape
+    around: Axes = ((b, h * rows * size), (h, rows * size), (rows, size), (size, 1))
+    inside: Axes = ((b, h * rows * size), (h, size), (rows, h * size), (size, 1))
+    start: Axes = ((b, h * rows * size), (h, rows * size), (rows, 1), (size, rows)) if turned else around
+    best: tuple[Value | None, float, bool] = (None, 1.0, False)
+    for found, axes, times in _way_back(value, start, facts, scalable):
+        for wanted, is_inside in ((around, False), (inside, True)):
+            if all(n == 1 or step == other for (n, step), (_, other) in zip(axes, wanted, strict=True)):
+                best = found, times, is_inside
+                break
+    return best
+
+
+def _way_back(value: Value, axes: Axes, facts: Facts, scalable: bool) -> Iterator[tuple[Value, Axes, float]]:
+    """The value and those that it is a move of, or a multiple: each with the axes as they lie there, and the factor."""
+    times = 1.0
+    for _ in range(MAX_WALK):
+        yield value, axes, times
+        node = producer_of(value, facts.writers, mv.RESHAPE, mv.TRANSPOSE)
+        if node is not None and node.op is mv.TRANSPOSE:
+            moved = _before(axes, node)
+            if moved is None:
+                return
+            axes = moved
+        if node is None:
+            scale, factors = (facts.factors(value, 1.0) if scalable else None) or (1.0, [])
+            sources = [source for source, power in factors if power == 1 and source.type == value.type]
+            if len(factors) != 1 or not sources or not scale:
+                return
+            value, times = sources[0], times * scale
+        else:
+            value = node.required_input(0)
+
+
+def _before(axes: Axes, node: Node) -> Axes | None:
+    """The axes as they lie in a transpose's operand, if each of them runs along one of its axes."""
+    shape, strides = node.output.type.shape, row_major(node.output.type.shape)
+    source = row_major(node.required_input(0).type.shape)
+    moved = []
+    for size, step in axes:
+        if size == 1:
+            moved.append((size, 0))
+            continue
+        places = [
+            i for i, stride in enumerate(strides)
+            if shape[i] > 1 and not step % stride and (size - 1) * (step // stride) < shape[i]
+        ]  # fmt: skip
+        if not places:
+            return None
+        at = places[-1] if len(places) == 1 else max(places, key=lambda i: strides[i])
+        moved.append((size, step // strides[at] * source[node.attrs.perm[at]]))
+    return tuple(moved)
