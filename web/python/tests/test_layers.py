@@ -75,6 +75,7 @@ ALLOWED = {
         "backends.wasm.executor",
         "backends.webgpu.compilation",
     },
+    "compat": LEAVES | {"", "importers.formats"},  # the public names, as any user, and what a file says of itself
     "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
@@ -83,7 +84,14 @@ ALLOWED = {
     "__main__": EVERYTHING,
 }
 PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
-LAZY_NUMPY = {"tensor", "cli"}  # where numpy may be imported inside a function, for those who have it
+LAZY_NUMPY = {
+    "tensor",
+    "cli",
+    "compat.onnxruntime.binding",
+    "compat.onnxruntime.session",
+    "compat.onnxruntime.values",
+    "compat.tflite_runtime.interpreter",
+}  # fmt: skip; where numpy may be imported inside a function, for those who have it
 STANDARD_OR_JINJA = {"jinja2", "markupsafe"}
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

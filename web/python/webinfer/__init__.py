@@ -15,6 +15,7 @@ load          a model, ready to run; `help(webinfer.load)` explains its options
 Session       a loaded model: run, plan, profile, tune, verify, close
 pipeline      a task by its name; `webinfer.tasks` has them all, with options
 load_sync     as load, for scripts; run_sync waits for anything else that is awaited
+compat        stand-ins for onnxruntime and tflite_runtime, for packages that import them
 lab           other devices: a browser that lets itself be driven from here
 capabilities  what this machine or browser offers, and what would help
 GraphBuilder  a model built in Python; register_operator adds operators of one's own
@@ -46,7 +47,7 @@ from webinfer.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webinfer import lab, tasks
+    from webinfer import compat, lab, tasks
     from webinfer.authoring.builder import GraphBuilder
     from webinfer.authoring.registration import operators, register_operator, unregister_operator
     from webinfer.dtypes import DType
@@ -87,6 +88,7 @@ __all__ = [
     "UnsupportedOpError",
     "WebinferError",
     "capabilities",
+    "compat",
     "configure",
     "lab",
     "load",
@@ -153,7 +155,7 @@ def __getattr__(name: str) -> object:
     """Public names are imported on first use, so that the leaves stay cheap to import."""
     import importlib
 
-    if name in ("lab", "tasks"):
+    if name in ("compat", "lab", "tasks"):
         return importlib.import_module(f"webinfer.{name}")
     if name == "__version__":
         return importlib.import_module("webinfer.version").VERSION

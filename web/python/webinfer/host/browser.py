@@ -283,6 +283,10 @@ class BrowserHost:
                 "threads", not one_thread, one_thread, "isolate the page and run the engine in a worker",
                 str(self.default_threads()) if not one_thread else "1",
             ),
+            _capability(
+                "jspi", bool(can_run_sync()), "the browser cannot suspend WebAssembly, or nobody waits for this Python",
+                "use Chrome 137, Firefox 153 or Safari 27, and call Python so that it is awaited",
+            ),
             _capability("webgpu", not no_gpu, no_gpu, "use a browser with WebGPU over https or localhost"),
             _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
         ]  # fmt: skip

@@ -1,0 +1,80 @@
+"""ONNX Runtime's Python interface over webinfer's sessions: `InferenceSession("model.onnx").run(None, {"x": array})`.
+
+Written after its public documentation; `__version__` is the interface's. Calls are synchronous: with WebGPU in a page
+the browser suspends Python meanwhile. `webinfer.compat.install("onnxruntime")` lets packages import it by that name.
+"""
+
+from webinfer.compat.onnxruntime.binding import IOBinding
+from webinfer.compat.onnxruntime.options import (
+    ExecutionMode,
+    ExecutionOrder,
+    GraphOptimizationLevel,
+    RunOptions,
+    SessionOptions,
+)
+from webinfer.compat.onnxruntime.providers import get_all_providers, get_available_providers, get_device
+from webinfer.compat.onnxruntime.session import InferenceSession
+from webinfer.compat.onnxruntime.types import ModelMetadata, NodeArg
+from webinfer.compat.onnxruntime.values import OrtDevice, OrtValue
+from webinfer.version import VERSION
+
+__version__ = "1.31.1"
+__all__ = [
+    "ExecutionMode",
+    "ExecutionOrder",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtDevice",
+    "OrtValue",
+    "RunOptions",
+    "SessionOptions",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]
+
+
+def get_version_string() -> str:
+    """The version of the interface."""
+    return __version__
+
+
+def get_build_info() -> str:
+    """That this is webinfer."""
+    return f"webinfer {VERSION}, with the interface of ONNX Runtime {__version__}"
+
+
+def set_seed(seed: int) -> None:
+    """Nothing: random operators draw by the engine's own seeds."""
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Sets the level of webinfer's log: 0 and 1 show everything, 2 warnings, 3 errors, 4 only fatal ones."""
+    import logging
+
+    levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+    if not 0 <= severity < len(levels):
+        raise RuntimeError(f"Invalid logging severity {severity}; needs a number from 0 to {len(levels) - 1}")
+    logging.getLogger("webinfer").setLevel(levels[severity])
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Nothing: the log has no levels below that of debugging."""
+
+
+def enable_telemetry_events() -> None:
+    """Nothing: webinfer has no telemetry."""
+
+
+def disable_telemetry_events() -> None:
+    """Nothing: webinfer has no telemetry."""

@@ -1,0 +1,87 @@
+"""Execution providers: ONNX Runtime's names for places to compute, and webinfer's backends behind them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import webinfer
+
+CPU = "CPUExecutionProvider"
+# name -> backend, in the order of get_available_providers
+BACKENDS = {"WebGpuExecutionProvider": "webgpu", "WebNNExecutionProvider": "webnn", CPU: "wasm"}
+ALL = (
+    "NvTensorRTRTXExecutionProvider", "TensorrtExecutionProvider", "CUDAExecutionProvider", "MIGraphXExecutionProvider",
+    "OpenVINOExecutionProvider", "DnnlExecutionProvider", "QNNExecutionProvider", "NnapiExecutionProvider",
+    "JsExecutionProvider", "CoreMLExecutionProvider", "DmlExecutionProvider", "WebNNExecutionProvider",
+    "WebGpuExecutionProvider", "XnnpackExecutionProvider", "AzureExecutionProvider", CPU,
+)  # fmt: skip
+
+
+def get_all_providers() -> list[str]:
+    """The names of providers that ONNX Runtime knows, webinfer's among them."""
+    return list(ALL)
+
+
+def get_available_providers() -> list[str]:
+    """What can be used here, the fastest first: WebGPU where there is a device and waiting for it is possible, the CPU.
+
+    WebNN is there on request only, by its name.
+    """
+    present = {found.name: found.present for found in webinfer.capabilities()}
+    usable = present.get("webgpu", False) and present.get("jspi", True)  # only browsers list jspi
+    return ["WebGpuExecutionProvider", CPU] if usable else [CPU]
+
+
+def get_device() -> str:
+    """The device that sessions run on if they are given no provider: "CPU"."""
+    return "CPU"
+
+
+def checked_providers(
+    providers: Any, provider_options: Any, added: Sequence[tuple[str, dict[str, str]]]
+) -> dict[str, dict[str, str]]:
+    """The providers that can be used here, in order, with their options; the CPU comes last, always.
+
+    Raises:  ValueError if they are not given as ONNX Runtime takes them
+    """
+    if providers is None:
+        providers = list(added)
+    if not isinstance(providers, Sequence) or isinstance(providers, str):
+        raise ValueError("'providers' should be a sequence.")
+    found: dict[str, dict[str, str]] = {}
+    for name, options in _pairs(providers, provider_options):
+        if name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
+            continue
+        if name not in BACKENDS:
+            known = ", ".join(get_available_providers())
+            text = f"Specified provider '{name}' is not in available provider names.Available providers: '{known}'"
+            warnings.warn(text, stacklevel=4)
+            continue
+        found[name] = {str(key): str(value) for key, value in options.items()}
+    found[CPU] = found.pop(CPU, {})
+    return found
+
+
+def _pairs(providers: Sequence[Any], provider_options: Any) -> list[tuple[str, dict[Any, Any]]]:
+    """Names and options, checked."""
+    if provider_options is None:
+        pairs = [(one, {}) if isinstance(one, str) else one for one in providers]
+        good = all(
+            isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], dict)
+            for one in pairs
+        )
+        if not good:
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        return pairs
+    if not isinstance(provider_options, Sequence):
+        raise ValueError("'provider_options' should be a sequence.")
+    if len(providers) != len(provider_options):
+        raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    if not all(isinstance(name, str) for name in providers):
+        raise ValueError("Only string values for 'providers' are supported if 'provider_options' is given.")
+    if not all(isinstance(options, dict) for options in provider_options):
+        raise ValueError("'provider_options' values must be dicts.")
+    return list(zip(providers, provider_options, strict=True))

@@ -1,0 +1,296 @@
+"""InferenceSession: ONNX Runtime's interface over a session that waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import webinfer
+from webinfer.compat.onnxruntime.binding import IOBinding
+from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import (
+    Fail,
+    InvalidArgument,
+    NoSuchFile,
+    failure,
+    translated,
+)
+from webinfer.compat.onnxruntime.options import SessionOptions
+from webinfer.compat.onnxruntime.providers import BACKENDS, checked_providers
+from webinfer.compat.onnxruntime.types import ModelMetadata, NodeArg, tensor_type, type_number
+from webinfer.compat.onnxruntime.values import OrtValue
+from webinfer.importers import formats
+
+
+class InferenceSession:
+    """A model that is loaded and run at once, without `await`.
+
+    `providers` says where: CPUExecutionProvider is the backend "wasm", WebGpuExecutionProvider "webgpu",
+    WebNNExecutionProvider "webnn". Without any it is the CPU.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[dict[Any, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._model_path, self._model_bytes = None, None
+        if isinstance(path_or_bytes, bytes):
+            self._model_bytes = path_or_bytes
+        elif isinstance(path_or_bytes, (str, os.PathLike)):
+            self._model_path = os.fspath(path_or_bytes)
+        else:
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._options = sess_options or SessionOptions()
+        self._started_ns = time.perf_counter_ns()
+        self._open(checked_providers(providers, provider_options, self._options.providers))
+
+    def _open(self, providers: dict[str, dict[str, str]]) -> None:
+        source = self._model_bytes if self._model_path is None else _source(self._model_path)
+        order = list(dict.fromkeys(BACKENDS[name] for name in providers))
+        threads = self._options.intra_op_num_threads or None
+        try:
+            self._session = webinfer.load_sync(source, backend=order, threads=threads, dynamic_range="int8")
+            self._properties = dict(self._session.metadata)
+        except webinfer.WebinferError as error:
+            raise translated(error, _is_model(source)) from error
+        self._providers = providers
+        self._inputs, self._outputs = self._session.inputs, self._session.outputs  # as the file has them
+        sizes = self._options.sizes_by_name
+        self._input_args = [_node_arg(info, sizes) for info in self._inputs]
+        self._output_args = [_node_arg(info, sizes) for info in self._outputs]
+
+    # ----- what the model is
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs: names, types, sizes."""
+        return list(self._input_args)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs: names, types, sizes."""
+        return list(self._output_args)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: the values of initializers are compiled in."""
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of itself."""
+        try:
+            _, outline = formats.outline(memoryview(self._bytes()), "model")
+            facts = outline.facts
+        except webinfer.WebinferError:
+            facts = {}
+        version = facts.get("model version", "0")
+        return ModelMetadata(
+            dict(self._properties), facts.get("producer", ""), facts.get("graph", ""), facts.get("domain", ""),
+            facts.get("description", ""), "", int(version) if version.isdigit() else 0,
+        )  # fmt: skip
+
+    def _bytes(self) -> bytes:
+        return self._model_bytes if self._model_path is None else Path(self._model_path).read_bytes()  # type: ignore[return-value]
+
+    def get_providers(self) -> list[str]:
+        """The providers in use, in order."""
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of each provider."""
+        return {name: dict(options) for name, options in self._providers.items()}
+
+    def set_providers(
+        self, providers: Sequence[Any] | None = None, provider_options: Sequence[dict[Any, Any]] | None = None
+    ) -> None:
+        """Loads the model again for other providers."""
+        found = checked_providers(providers, provider_options, self._options.providers)
+        self._session.close()
+        self._open(found)
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that the session was made with."""
+        return self._options
+
+    def disable_fallback(self) -> None:
+        """Nothing: a lost device is replaced by the next provider's, and a warning says so."""
+
+    def enable_fallback(self) -> None:
+        """Nothing; see `disable_fallback`."""
+
+    # ----- running
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
+        """The outputs of these names, in this order, as NumPy arrays; without names all of them.
+
+        Raises:  ValueError if an input is missing; InvalidArgument; Fail; RuntimeException
+        """
+        names = list(output_names or (arg.name for arg in self._output_args))
+        known = {arg.name for arg in self._output_args}
+        for name in names:
+            if name not in known:
+                raise failure(InvalidArgument, f"Invalid Output Name:{name}")
+        if getattr(run_options, "terminate", False):
+            raise failure(Fail, "Exiting due to terminate flag being set to true.")
+        feed = self._checked(input_feed)
+        try:
+            found = self._session.run(feed)
+        except webinfer.WebinferError as error:
+            raise translated(error) from error
+        return [_array(found[name]) for name in names]
+
+    def _checked(self, input_feed: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs as arrays of the right types and sizes."""
+        missing = [arg.name for arg in self._input_args if arg.name not in input_feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
+        args = {arg.name: (arg, info) for arg, info in zip(self._input_args, self._inputs, strict=True)}
+        feed = {}
+        for name, value in input_feed.items():
+            if name not in args:
+                raise failure(InvalidArgument, f"Invalid Feed Input Name:{name}")
+            arg, info = args[name]
+            feed[name] = _fitting(value.numpy() if isinstance(value, OrtValue) else value, arg, info.dtype.value)
+        return feed
+
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
+    ) -> list[OrtValue]:
+        """As `run`, with values in and out."""
+        return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], None],
+        user_data: Any,
+        run_options: Any = None,
+    ) -> None:
+        """As `run`, on a thread where there are threads; `callback` gets outputs, `user_data` and an error's text."""
+
+        def work() -> None:
+            try:
+                results, text = self.run(output_names, input_feed, run_options), ""
+            except Exception as error:
+                results, text = [], str(error)
+            callback(results, user_data, text)
+
+        if sys.platform == "emscripten":
+            work()
+        else:
+            threading.Thread(target=work, name="webinfer run_async", daemon=True).start()
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs that stay bound from run to run."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        """Runs on what is bound; the results are the binding's.
+
+        Raises:  ValueError if it is another session's; what `run` raises
+        """
+        if iobinding._session is not self:
+            raise ValueError("IOBinding must be used with the session that created it.")
+        iobinding.run(run_options)
+
+    # ----- profiling
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When the session was made, on a monotonic clock."""
+        return self._started_ns
+
+    def end_profiling(self) -> str:
+        """Writes the time of each step as events of Chrome's tracing, and returns the file's name; "" if not asked for.
+
+        The steps are timed in a run of their own, on zeros.
+        """
+        if not self._options.enable_profiling:
+            return ""
+        name = f"{self._options.profile_file_prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        try:
+            profile = json.loads(self._session.profile(rounds=1).json())
+        except webinfer.InputError:  # no run has bound the sizes that the model leaves open
+            profile = {"steps": []}
+        events, at = [], 0.0
+        for step in profile["steps"]:
+            span = {"cat": "Node", "ph": "X", "pid": 0, "tid": 0, "ts": at, "dur": step["ms"] * 1e3}
+            told = {"op_name": step["op"], "provider": next(iter(self._providers))}
+            events.append({**span, "name": f"{step['op']}_{step['index']}_kernel_time", "args": told})
+            at += step["ms"] * 1e3
+        Path(name).write_text(json.dumps(events), encoding="utf-8")
+        return name
+
+
+def _source(path: str) -> Any:
+    """What `load` takes for a model at this path; in Pyodide, where paths are of its own file system, the files' bytes.
+
+    Raises:  NoSuchFile
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise failure(NoSuchFile, f"Load model from {path} failed:Load model {path} failed. File doesn't exist")
+    if sys.platform != "emscripten":
+        return file
+    data = file.read_bytes()
+    beside = formats.files_beside(memoryview(data), file.stem)
+    return {file.name: data, **{name: (file.parent / name).read_bytes() for name in beside}} if beside else data
+
+
+def _is_model(source: Any) -> bool:
+    """Whether bytes, or a file's, are of a format that is known."""
+    if isinstance(source, Mapping):
+        return True
+    try:
+        formats.format_name(memoryview(source if isinstance(source, bytes) else Path(source).read_bytes()), "model")
+    except webinfer.WebinferError:
+        return False
+    return True
+
+
+def _node_arg(info: Any, sizes: Mapping[str, int]) -> NodeArg:
+    """An input or output in ONNX Runtime's words."""
+    shape = [sizes.get(size, size) if size != "?" else None for size in info.shape]
+    return NodeArg(info.name, tensor_type(info.dtype), shape)
+
+
+def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
+    """A value for an input, as an array.
+
+    Raises:  InvalidArgument if its type, rank or sizes do not fit, in ONNX Runtime's words
+    """
+    import numpy as np
+
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        value = np.asarray(value, dtype)
+    if str(value.dtype) != dtype and type_number(dtype):
+        found = tensor_type(value.dtype)
+        text = f"Unexpected input data type. Actual: ({found}) , expected: ({arg.type})"
+        raise failure(InvalidArgument, text)
+    fix = "Please fix either the inputs/outputs or the model."
+    if len(value.shape) != len(arg.shape):
+        text = f"Invalid rank for input: {arg.name} Got: {len(value.shape)} Expected: {len(arg.shape)} {fix}"
+        raise failure(InvalidArgument, text)
+    wrong = [
+        f" index: {i} Got: {found} Expected: {needed}\n"
+        for i, (found, needed) in enumerate(zip(value.shape, arg.shape, strict=True))
+        if isinstance(needed, int) and found != needed
+    ]
+    if wrong:
+        head = f"Got invalid dimensions for input: {arg.name} for the following indices\n"
+        raise failure(InvalidArgument, f"{head}{''.join(wrong)} {fix}")
+    return value
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array that may be written."""
+    array = tensor.numpy()
+    return array if array.flags.writeable else array.copy()

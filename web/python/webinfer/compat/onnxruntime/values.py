@@ -1,0 +1,132 @@
+"""Values outside of a session: OrtValue, and the devices that they lie on. All lie in the processor's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented, failure
+from webinfer.compat.onnxruntime.types import numpy_name, tensor_type, type_number
+
+_DEVICES = ("cpu", "webgpu", "gpu")
+
+
+class OrtDevice:
+    """A device by its type and number."""
+
+    def __init__(self, device_type: str, device_id: int = 0) -> None:
+        self._type, self._id = device_type, device_id
+
+    @classmethod
+    def make(cls, ort_device_name: str, device_id: int = 0, vendor_id: int = -1) -> OrtDevice:
+        """The device of this name: "cpu", "gpu" or "webgpu".
+
+        Raises:  Exception for others
+        """
+        if ort_device_name.lower() not in _DEVICES:
+            raise Exception(f"Unsupported device type: {ort_device_name}; webinfer has {', '.join(_DEVICES)}")
+        return cls(ort_device_name.lower(), device_id)
+
+    def device_type(self) -> str:
+        """The device's type."""
+        return self._type
+
+    def device_id(self) -> int:
+        """The device's number."""
+        return self._id
+
+
+class OrtValue:
+    """A tensor: a NumPy array with ONNX Runtime's questions around it. The array is shared, not copied."""
+
+    def __init__(self, ortvalue: Any, numpy_obj: Any = None) -> None:
+        self._array: Any = ortvalue._array if isinstance(ortvalue, OrtValue) else ortvalue
+
+    @staticmethod
+    def ortvalue_from_numpy(numpy_obj: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+        """A value over an array."""
+        OrtDevice.make(device_type, device_id)
+        return OrtValue(numpy_obj)
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(data: Any, onnx_element_type: int) -> OrtValue:
+        """A value over an array whose bytes are of this type of onnx.TensorProto."""
+        return OrtValue(data.view(numpy_name(onnx_element_type)))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(
+        shape: Sequence[int], element_type: Any = "float32", device_type: str = "cpu", device_id: int = 0
+    ) -> OrtValue:
+        """A value of zeros; `element_type` is NumPy's type or a number of onnx.TensorProto."""
+        import numpy as np
+
+        OrtDevice.make(device_type, device_id)
+        return OrtValue(np.zeros(tuple(shape), numpy_name(element_type)))
+
+    @staticmethod
+    def ort_value_from_sparse_tensor(sparse_tensor: Any) -> OrtValue:
+        """Refused. Raises: NotImplemented."""
+        raise failure(NotImplemented, "webinfer has no sparse tensors")
+
+    def numpy(self) -> Any:
+        """The array."""
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._array if dtype is None or dtype == self._array.dtype else self._array.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def shape(self) -> list[int]:
+        """The sizes."""
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        """The type, as "tensor(float)"."""
+        return tensor_type(self._array.dtype)
+
+    def element_type(self) -> int:
+        """The type's number in onnx.TensorProto."""
+        return type_number(self._array.dtype)
+
+    def device_name(self) -> str:
+        """The device: "cpu"."""
+        return "cpu"
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data)
+
+    def tensor_size_in_bytes(self) -> int:
+        """The bytes of all elements."""
+        return int(self._array.nbytes)
+
+    def has_value(self) -> bool:
+        """True."""
+        return True
+
+    def is_tensor(self) -> bool:
+        """True."""
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        """False."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """False."""
+        return False
+
+    def update_inplace(self, np_arr: Any) -> None:
+        """Copies an array of the same type and shape into this one.
+
+        Raises:  ValueError if they differ
+        """
+        if np_arr.dtype != self._array.dtype or np_arr.shape != self._array.shape:
+            found, needed = (f"{a.dtype} {a.shape}" for a in (np_arr, self._array))
+            raise ValueError(f"The new value is {found}, needs {needed}")
+        self._array[...] = np_arr
