@@ -10,6 +10,7 @@ import numpy as np
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
 
 SMALLEST, LARGEST = 1.2e-38, 1e37  # sizes that every GPU computes with as numbers
+NEARLY = 4e-6  # of the largest number beside it, or of 1: what sums may be off by
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,25 @@ def reads_odd(difference: Difference, node: FuzzNode) -> bool:
     return any(a.dtype.kind == "f" and not bool(np.isfinite(a).all()) for a in difference.read(node))
 
 
-def two_infinities(difference: Difference, node: FuzzNode) -> bool:
-    """Whether both operands are infinite in one place."""
-    y, x = np.broadcast_arrays(*difference.read(node)[:2])
-    return bool((np.isinf(y) & np.isinf(x)).any())
+def reads_negative_zero(difference: Difference, node: FuzzNode) -> bool:
+    """Whether a zero with a sign goes in."""
+    return any(a.dtype.kind == "f" and bool((np.signbit(a) & (a == 0)).any()) for a in difference.read(node))
+
+
+def reads_nothing(difference: Difference, node: FuzzNode) -> bool:
+    """Whether a tensor without elements goes in."""
+    return any(not a.size for a in difference.read(node))
+
+
+def nearly_equal(difference: Difference, node: FuzzNode) -> bool:
+    """Whether floats meet that differ by no more than the rounding of what made them."""
+    a, b = np.broadcast_arrays(*difference.read(node)[:2])
+    if a.dtype.kind != "f":
+        return False
+    with np.errstate(all="ignore"):
+        apart = np.abs(a.astype(np.float64) - b)
+        size = max(1.0, float(np.abs(a[np.isfinite(a)]).max(initial=0.0)))
+    return bool(((apart > 0) & (apart <= NEARLY * size)).any())
 
 
 def odd_taps(ops: Iterable[str]) -> Rule:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import math
+import struct
 
 
 class DType(enum.StrEnum):
@@ -71,3 +73,11 @@ for _dtype in DType:  # plain attributes: loading a model asks for them thousand
     else:
         _dtype.inner = DType.FLOAT32 if _dtype.is_float else DType.UINT8 if _dtype.startswith("u") else DType.INT8
 COMPUTED = tuple(_LETTER)  # the types that kernels know
+
+
+def round_to_f32(x: float) -> float:
+    """The nearest float32; arithmetic on such numbers, rounded again, is float32 arithmetic."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", x))[0])
+    except OverflowError:
+        return math.copysign(math.inf, x)

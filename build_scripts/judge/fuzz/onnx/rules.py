@@ -6,9 +6,12 @@ from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.rules import (
     Difference,
     Rule,
+    nearly_equal,
     odd_taps,
     powers_overflow,
+    reads_beyond,
     reads_nan,
+    reads_nothing,
     reads_odd,
     whole_overflows,
 )
@@ -25,6 +28,7 @@ _CELLS = (
     "Attention GRU LSTM RNN com.microsoft.BiasGelu com.microsoft.Gelu com.microsoft.FastGelu "
     "com.microsoft.MultiHeadAttention"
 ).split()
+TIE = 1e-6  # of an axis
 _SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
 
 
@@ -78,8 +82,22 @@ def _a_step_apart(d: Difference, node: FuzzNode) -> bool:
     return bool(pairs) and all(int(np.abs(g.astype(int) - w.astype(int)).max(initial=0)) <= 1 for g, w in pairs)
 
 
-def _empty(d: Difference, node: FuzzNode) -> bool:
-    return any(not a.size for a in d.read(node))
+def _at_a_tie(d: Difference, node: FuzzNode) -> bool:
+    """Whether the nearest element is asked for where a sample lies on the border of two, within float32's rounding."""
+    read = [name for name in node.inputs[2:] if name]
+    if node.attrs.get("mode", "nearest") != "nearest" or not read:
+        return False
+    given, x, y = d.values[read[-1]].astype(np.float64), d.values[node.inputs[0]], d.made(node)[0]
+    if d.values[read[-1]].dtype.kind == "i" or given.size != x.ndim:
+        given = np.array([m / max(n, 1) for n, m in zip(x.shape, y.shape, strict=True)])
+    half = 0.0 if node.attrs.get("coordinate_transformation_mode", "half_pixel") == "asymmetric" else 0.5
+    for n, m, scale in zip(x.shape, y.shape, given, strict=True):
+        at = (np.arange(m) + half) / scale - half
+        if node.attrs.get("coordinate_transformation_mode") == "half_pixel_symmetric":
+            at = at + n / 2 * (1 - m / (scale * n))
+        if (np.abs(2 * at - np.round(2 * at)) < TIE * max(n, 1)).any() and scale != 1:
+            return True
+    return False
 
 
 RULES: tuple[Rule, ...] = (
@@ -91,7 +109,11 @@ RULES: tuple[Rule, ...] = (
         "the runtime's functions in cells, heads and GELU turn a NaN into a number, or an infinity into a NaN",
         reads_odd,
     ),
-    Rule(frozenset(["ArgMax", "ArgMin"]), "the runtime keeps the axis where nothing is to be compared", _empty),
+    Rule(
+        frozenset("ArgMax ArgMin ReduceMax ReduceMin".split()),
+        "the runtime keeps the axis where nothing is to be compared",
+        reads_nothing,
+    ),
     Rule(
         frozenset(["Cast", "CastLike"]),
         "what a float becomes that the integer type does not hold is open",
@@ -105,9 +127,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(["DynamicQuantizeLinear"]), "ONNX gives a scale of 0 where all is 0; the runtime 1", _all_equal),
     Rule(frozenset(["Resize"]), "the runtime cuts interpolated integers, which rounding leaves below", _a_step_apart),
+    Rule(frozenset(["Resize"]), "which element is the nearest to the border of two is a matter of rounding", _at_a_tie),
+    Rule(frozenset(["Equal"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
+    Rule(frozenset(["ReduceMean"]), "the runtime takes means of int64 in float64", reads_beyond(2.0**53)),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
-    Rule(frozenset(_SUMS), "the mean of no integers is open", _empty),
+    Rule(frozenset(_SUMS), "the mean of no integers is open", reads_nothing),
     Rule(
         frozenset(["OneHot"]),
         "ONNX casts positions that are floats to integers; the runtime compares them as floats",

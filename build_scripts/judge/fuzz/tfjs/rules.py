@@ -8,11 +8,14 @@ from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.rules import (
     Difference,
     Rule,
+    nearly_equal,
     odd_taps,
     powers_overflow,
+    reads_beyond,
     reads_nan,
+    reads_negative_zero,
+    reads_nothing,
     reads_odd,
-    two_infinities,
     whole_overflows,
 )
 
@@ -57,8 +60,8 @@ def _product_is_another(difference: Difference, node: FuzzNode) -> bool:
     return not np.allclose(a @ b, difference.made(node)[0], 1e-3, 1e-3, equal_nan=True)
 
 
-def _reads_nothing(difference: Difference, node: FuzzNode) -> bool:
-    return not difference.read(node)[0].size
+def _reads_floats(difference: Difference, node: FuzzNode) -> bool:
+    return any(a.dtype.kind == "f" for a in difference.read(node))
 
 
 RULES: tuple[Rule, ...] = (
@@ -66,7 +69,6 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset(["Cast"]), "what integer a NaN or an infinity becomes is open", reads_odd),
     odd_taps(_WEIGHTED),
     Rule(frozenset(["MatrixBandPart"]), "the runtime takes the negative of a tensor for the upper bound: 0", _always),
-    Rule(frozenset(["Atan2"]), "the direction of two infinities is a NaN here", two_infinities),
     Rule(frozenset(["StridedSlice"]), "TensorFlow, as NumPy, takes other elements", _slice_is_another),
     Rule(
         frozenset(["BatchMatMulV2"]),
@@ -74,6 +76,21 @@ RULES: tuple[Rule, ...] = (
         _product_is_another,
     ),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
-    Rule(frozenset(["Mean"]), "TensorFlow's mean of nothing is a NaN; the runtime's 0", _reads_nothing),
+    Rule(
+        frozenset(["FloorDiv"]),
+        "of floats TensorFlow and the runtime's WebAssembly give floats, its JavaScript int32",
+        _reads_floats,
+    ),
+    Rule(
+        frozenset(["Abs"]), "TensorFlow's is exact; the runtime takes integers through float32", reads_beyond(2.0**24)
+    ),
+    Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
+    Rule(frozenset(["Equal", "NotEqual"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
+    Rule(
+        frozenset(["Max", "Min"]),
+        "the extreme of nothing is the least or largest number in TensorFlow; the runtime reads beyond the tensor",
+        reads_nothing,
+    ),
+    Rule(frozenset(["Mean"]), "TensorFlow's mean of nothing is a NaN; the runtime's 0", reads_nothing),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
 )

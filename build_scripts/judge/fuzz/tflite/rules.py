@@ -6,13 +6,14 @@ from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.rules import (
     Difference,
     Rule,
+    nearly_equal,
     odd_taps,
     powers_overflow,
     reads_nan,
     reads_odd,
-    two_infinities,
     whole_overflows,
 )
+from build_scripts.judge.fuzz.tflite import elementwise
 
 _ORDERED = (  # the latter have a clamp behind them
     "ARG_MAX ARG_MIN MAXIMUM MINIMUM MAX_POOL_2D REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 SIGN "
@@ -21,7 +22,7 @@ _ORDERED = (  # the latter have a clamp behind them
 ).split()
 _COMPARISONS = "EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL".split()
 _TABLES = "TANH LOGISTIC SOFTMAX LEAKY_RELU".split()
-NEAR_STEP = 0.05  # of the smaller scale: LiteRT compares in fixed point
+NEAR_STEP = 1 / 256 + 1e-4  # of the number 1: LiteRT compares stored numbers of two scales in 256ths
 STEPS16 = 4  # of 65536
 
 
@@ -46,7 +47,7 @@ def _window_beyond(d: Difference, node: FuzzNode) -> bool:
 
 
 def _nearly_equal(d: Difference, node: FuzzNode) -> bool:
-    """Whether stored numbers of two scales are compared that are a fraction of a step apart."""
+    """Whether stored numbers of two scales are compared that are less than a 256th apart."""
     pair = [d.graph.quants.get(name) for name in node.inputs]
     if None in pair or pair[0] == pair[1]:
         return False
@@ -55,9 +56,12 @@ def _nearly_equal(d: Difference, node: FuzzNode) -> bool:
         for x, q in zip(d.read(node), pair, strict=True)
         if q is not None
     )
-    step = min(q.scales[0] for q in pair if q is not None)
-    apart = np.abs(a - b)
-    return bool((apart < NEAR_STEP * step).any())
+    return bool((np.abs(a - b) < NEAR_STEP).any())
+
+
+def _by_channel(d: Difference, node: FuzzNode) -> bool:
+    """Whether an operand has a scale for each channel."""
+    return any(len(quant.scales) > 1 for name in node.inputs if (quant := d.graph.quants.get(name)) is not None)
 
 
 RULES: tuple[Rule, ...] = (
@@ -65,14 +69,28 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
     odd_taps(_WEIGHTED),
     Rule(frozenset(_TABLES), "LiteRT interpolates tables of functions of 16 bits", _near_in_16_bits),
-    Rule(frozenset(["ATAN2"]), "the direction of two infinities is a NaN here", two_infinities),
     Rule(frozenset(["POW"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(
         frozenset(["AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"]),
         "of a window larger than its image LiteRT's delegate makes one that is cut off, its kernels none",
         _window_beyond,
     ),
-    Rule(frozenset(_COMPARISONS), "LiteRT compares stored numbers of two scales in fixed point", _nearly_equal),
-    Rule(frozenset(["LOCAL_RESPONSE_NORMALIZATION"]), "an infinity beside its own square is open", reads_odd),
+    Rule(
+        frozenset(_COMPARISONS),
+        "LiteRT rounds stored numbers of two scales to 256ths before it compares them",
+        _nearly_equal,
+    ),
+    Rule(
+        frozenset(["LOCAL_RESPONSE_NORMALIZATION"]),
+        "LiteRT's running sum keeps a NaN or an infinity that the window has left",
+        reads_odd,
+    ),
+    Rule(frozenset(["GELU"]), "minus infinity gives its limit, 0; LiteRT multiplies it by 0", reads_odd),
+    Rule(
+        frozenset(elementwise.ROWS) - {"QUANTIZE", "DEQUANTIZE"},
+        "TFLite has one scale for all but weights; LiteRT takes 0 for the scale of a tensor with several",
+        _by_channel,
+    ),
+    Rule(frozenset(_COMPARISONS), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
 )

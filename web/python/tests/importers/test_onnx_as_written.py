@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,20 @@ def test_corners_are_aligned_at_scales_that_leave_a_part(mode: str) -> None:
     x = np.random.default_rng(1).normal(size=(1, 2, 5, 4)).astype("f4")
     node = _n("Resize", "x - scales", "y", mode=mode, coordinate_transformation_mode="align_corners")
     _agree([node], {"x": x}, atol=1e-5, constants={"scales": np.float32([1, 1, 1.5, 0.6])})
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_ties_of_the_nearest_element_fall_as_float32_has_them(rounding: str) -> None:
+    """A sample between two elements lies where the runtime's arithmetic puts it: float32, in its order."""
+    nodes, constants = [], {}
+    places = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+    for place, scale in [*itertools.product(places, (1.2, 1.5, 2.5, 0.7)), ("half_pixel_symmetric", 1.5)]:
+        name = f"y{len(nodes)}"
+        how = {"nearest_mode": rounding, "coordinate_transformation_mode": place}
+        nodes.append(_n("Resize", f"x - s{name}", name, mode="nearest", **how))
+        constants[f"s{name}"] = np.float32([1, scale])
+    x = np.arange(7, dtype="f4")[None]
+    _agree(nodes, {"x": x}, " ".join(node.output[0] for node in nodes), constants=constants)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

@@ -21,7 +21,7 @@ def run(files: Mapping[str, bytes], inputs: Mapping[str, Array] | None = None, *
     """What the reference computes."""
 
     async def loaded() -> dict[str, Array]:
-        with await webinfer.load(files, backend="reference", **options) as session:
+        with await webinfer.load(files, **{"backend": "reference", **options}) as session:
             return {name: t.numpy().copy() for name, t in (await session.run(dict(inputs or {}))).items()}
 
     return asyncio.run(loaded())
@@ -115,6 +115,17 @@ def test_small_numbers_keep_their_digits(op: str) -> None:
 def test_two_operands_of_any_types(op: str) -> None:
     a, b, formula = BINARY[op]
     np.testing.assert_allclose(of(op, a, b)[0], formula(a, b), 2e-5, 2e-6)
+
+
+@pytest.mark.parametrize("backend", ["reference", "wasm"])
+def test_a_direction_of_zeros_and_infinities_is_that_of_ieee_754(backend: str) -> None:
+    numbers = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-38, -3e-39, 1e30], np.float32)
+    y, x = (a.ravel().copy() for a in np.meshgrid(numbers, numbers))
+    nodes = [placeholder("y", y.shape), placeholder("x", x.shape), node("a", "Atan2", "y", "x")]
+    got, want = run(model(nodes), {"y": y, "x": x}, backend=backend)["a"], np.arctan2(y, x)
+    np.testing.assert_allclose(got, want, 1e-6)
+    real = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[real]), np.signbit(want[real]))
 
 
 def _conv(x: Array, w: Array, stride: int, pads: tuple[int, int, int, int]) -> Array:
@@ -212,6 +223,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         {"fused_ops": ["BiasAdd", "Elu"]},
         UNARY["Elu"][1](X @ f(5, 4) + BIAS),
     ),
+    "_FusedMatMul that adds without a word": ([X, fixed(f(5, 4)), fixed(BIAS)], {}, X @ f(5, 4) + BIAS),
     "Einsum": (
         [f(2, 3, 4), f(5, 4, 2)],
         {"equation": "bij,kjb->bik"},

@@ -11,7 +11,7 @@ import operator
 import struct
 from collections.abc import Callable
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Quantization, TensorType
 from webinfer.ops import elementwise as ew
@@ -174,8 +174,8 @@ def _leaky_relu(
     x: TensorType, source: tuple[float, int], target: tuple[float, int], slope: float
 ) -> Callable[[int], int]:
     """XNNPACK's factors of 8 fractional bits."""
-    ratio = _round_to_f32(source[0] / target[0])
-    steep, flat = round(256 * ratio), round(_round_to_f32(256 * _round_to_f32(ratio * _round_to_f32(slope))))
+    ratio = round_to_f32(source[0] / target[0])
+    steep, flat = round(256 * ratio), round(round_to_f32(256 * round_to_f32(ratio * round_to_f32(slope))))
 
     def stored(q: int) -> int:
         d = q - source[1]
@@ -188,11 +188,11 @@ def _rescale(
     x: TensorType, y: TensorType, source: tuple[float, int], target: tuple[float, int]
 ) -> Callable[[int], int]:
     """Between tensors of one type XNNPACK's factor of 8 fractional bits, else the nearest integer."""
-    ratio = _round_to_f32(source[0] / target[0])
+    ratio = round_to_f32(source[0] / target[0])
     factor = round(256 * ratio)
     if x.dtype is y.dtype and 2.0**-8 <= ratio < 128.0:
         return lambda q: (((q - source[1]) * factor + 128) >> 8) + target[1]
-    return lambda q: _store(_round_to_f32((q - source[1]) * ratio)) + target[1]
+    return lambda q: _store(round_to_f32((q - source[1]) * ratio)) + target[1]
 
 
 def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, int]) -> Callable[[int], int]:
@@ -200,9 +200,9 @@ def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, i
 
     Source:  tensorflow/lite/kernels/internal/reference/hard_swish.h (the arithmetic, not the text)
     """
-    fine = _round_to_f32(_round_to_f32(1.0 / 128.0) * source[0])
-    out_factor, out_shift = _factor16(_round_to_f32(fine / target[0]))
-    in_factor, in_shift = _factor16(_round_to_f32(fine / _round_to_f32(3.0 / 32768.0)))
+    fine = round_to_f32(round_to_f32(1.0 / 128.0) * source[0])
+    out_factor, out_shift = _factor16(round_to_f32(fine / target[0]))
+    in_factor, in_shift = _factor16(round_to_f32(fine / round_to_f32(3.0 / 32768.0)))
 
     def stored(q: int) -> int:
         wide = (q - source[1]) * 128
@@ -221,10 +221,6 @@ def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, i
         return _divided_by_power(_int16(product), -out_shift) + target[1]
 
     return stored
-
-
-def _round_to_f32(x: float) -> float:
-    return float(struct.unpack("<f", struct.pack("<f", x))[0])
 
 
 def _factor16(x: float) -> tuple[int, int]:

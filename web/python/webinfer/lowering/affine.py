@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 
+from webinfer.dtypes import round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType
 from webinfer.ops.activation import Activation
 from webinfer.ops.matmul import MatmulAttrs
-
-
-def round_to_f32(x: float) -> float:
-    """The nearest float32; arithmetic on such numbers, rounded again, is float32 arithmetic."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", x))[0])
-    except OverflowError:
-        return math.copysign(math.inf, x)
 
 
 def is_stored(type: TensorType) -> bool:

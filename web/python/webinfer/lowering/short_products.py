@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
-from webinfer.lowering.affine import fixed_factor, is_stored, narrow_factor, round_to_f32, scale_of, zeros_of
+from webinfer.lowering.affine import fixed_factor, is_stored, narrow_factor, scale_of, zeros_of
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops
 

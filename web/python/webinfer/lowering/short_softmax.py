@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Node, TensorType
-from webinfer.lowering.affine import round_to_f32, scale_of, zeros_of
+from webinfer.lowering.affine import scale_of, zeros_of
 
 LINES = 512
 _LOW, _HIGH, _RANGE = -32768, 32767, 65535

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import struct
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Value
 from webinfer.importers.core.geometry import check_window
 from webinfer.importers.keras.operation import Convert, Operation
@@ -32,13 +31,9 @@ def _category(op: Operation) -> Value:
     return op.cast(op.emit(reduce.REDUCE_ANY, [found], axes), DType.FLOAT32)
 
 
-def _f32(number: float) -> float:
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
-
-
 def _middle(size: int, wanted: int, before: int) -> list[int]:
     """Rows of the middle as crop_and_resize samples them, which is not quite every row."""
-    first, last = _f32(before / size), _f32((wanted + before) / size)
+    first, last = round_to_f32(before / size), round_to_f32((wanted + before) / size)
     if wanted == 1:
         places = [0.5 * (first + last) * (size - 1)]
     else:

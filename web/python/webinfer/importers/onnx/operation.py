@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
@@ -184,8 +183,7 @@ class Operation(BaseOperation):
 
     def real(self, name: str, default: float) -> float:
         """A number."""
-        found: float = struct.unpack("<f", struct.pack("<f", self._attribute(name, 1, default)))[0]
-        return found  # a default too, as it is float32 in the operator's schema
+        return round_to_f32(self._attribute(name, 1, default))  # a default too, as the operator's schema has it
 
     def whole(self, name: str, default: int) -> int:
         """A whole number."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, check_bytes, within
 from webinfer.importers.onnx.layouts import Arranged, arranged, channels_last
@@ -42,22 +42,24 @@ class Axis:
     end: float = 1.0
 
     def at(self, o: int, place: str) -> float:
-        """Where output o samples the input."""
+        """Where output o samples the input: in float32 and in the runtime's order, as ties decide what is nearest."""
+        f, last = round_to_f32, self.size - 1
+        scale, start, end = f(self.scale), f(self.start), f(self.end)
         if place == "align_corners":
-            return 0.0 if self.out == 1 else o * (self.size - 1) / (self.out - 1)
+            return 0.0 if self.out == 1 else f(f(o * last) / (self.out - 1))
         if place == "asymmetric":
-            return o / self.scale
+            return f(o / scale)
         if place == "tf_crop_and_resize":
-            last = self.size - 1
             if self.out == 1:
-                return 0.5 * (self.start + self.end) * last
-            return self.start * last + o * (self.end - self.start) * last / (self.out - 1)
+                return f(0.5 * f(start + end) * last)
+            return f(f(start * last) + f(f(o * f(end - start)) * last) / (self.out - 1))
         if place == "pytorch_half_pixel" and self.out == 1:
             return 0.0
-        centre = (o + 0.5) / self.scale - 0.5
+        centre = f((o + 0.5) / scale)
         if place == "half_pixel_symmetric":
-            centre += self.size / 2 * (1 - self.out / (self.scale * self.size))
-        return centre
+            kept = f(self.out / f(scale * self.size))
+            centre = f(f(self.size / 2 * f(1 - kept)) + centre)
+        return f(centre - 0.5)
 
 
 def _weights(mode: str, ratio: float, a: float, shrink: float) -> list[tuple[int, float]]:

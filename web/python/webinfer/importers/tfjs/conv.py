@@ -50,10 +50,14 @@ def _fused(op: Operation, channels: int) -> tuple[Value | None, list[str]]:
     words = op.words("fused_ops")
     if words[:1] != ["BiasAdd"] or op.count < 3:
         return None, words
+    return _bias(op, channels), words[1:]
+
+
+def _bias(op: Operation, channels: int) -> Value:
     bias = real(op, 2)
     if bias.type.size != channels:
         op.refuse(f"a bias of {bias.type.shape} for {channels} channels")
-    return op.reshape(bias, (channels,)), words[1:]
+    return op.reshape(bias, (channels,))
 
 
 def _activated(op: Operation, y: Value, words: Sequence[str]) -> Value:
@@ -180,6 +184,8 @@ def _matmul(op: Operation) -> Value:
     a, b = real(op, 0), real(op, 1)
     columns = b.type.shape[-2 if turned else -1] if b.type.rank > 1 else 0
     bias, words = _fused(op, columns)
+    if not words and bias is None and op.name == "_FusedMatMul" and op.count == 3:
+        bias = _bias(op, columns)  # which TensorFlow.js adds though `fused_ops` does not name it
     return _activated(op, product(op, a, b, op.flag(first), turned, bias), words)
 
 

@@ -9,10 +9,9 @@ from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.codegen.formulas import BITS
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
-from webinfer.lowering.affine import round_to_f32
 from webinfer.ops import elementwise as ops
 from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.plan.blocks import Ref

@@ -9,10 +9,10 @@ from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, flip_of, floats
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
 from webinfer.backends.wasm.lowerings.matmul import matmul
 from webinfer.backends.wasm.lowerings.products import activation_args
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
-from webinfer.lowering.affine import is_scaled_by_column, is_stored, round_to_f32, zeros_of
+from webinfer.lowering.affine import is_scaled_by_column, is_stored, zeros_of
 from webinfer.ops import matmul as matmul_ops
 from webinfer.ops import packed_matmul as ops
 from webinfer.ops.activation import Activation

@@ -20,10 +20,10 @@ from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.backends.wasm.lowerings.piecewise_linear import piecewise_linear
 from webinfer.codegen.lookup import lookup_table
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
-from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, sum_factors, zeros_of
+from webinfer.lowering.affine import is_stored, scale_of, sum_factors, zeros_of
 from webinfer.lowering.short_softmax import distance_factor, short_rows, tables
 from webinfer.ops import elementwise as ops
 from webinfer.ops import reduce as reduce_ops

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.conv import After, depthwise_conv2d, fixed_window
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Graph, Node, Value
-from webinfer.lowering.affine import round_to_f32
 from webinfer.ops import conv
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation

@@ -28,10 +28,10 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.codegen.elements import Element, bits_of, place_of
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Quantization, TensorType, Value
-from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zero_of
+from webinfer.lowering.affine import is_stored, scale_of, zero_of
 
 WIDE = {
     DType.FLOAT16: DType.FLOAT32, DType.INT8: DType.INT32, DType.UINT8: DType.INT32, DType.INT16: DType.INT32,

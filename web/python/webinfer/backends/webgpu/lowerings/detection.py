@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from webinfer.backends.webgpu.dispatch import Dispatch, Target, read, write
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import DIMS, f32, u32, u32x8
+from webinfer.dtypes import round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
-from webinfer.lowering.affine import round_to_f32
 
 SHARE = 32  # anchors that an invocation of ssd_detections.wgsl can look after
 WORKGROUPS = (64, 128, 256)  # invocations: on a CPU every barrier costs, on a GPU every load

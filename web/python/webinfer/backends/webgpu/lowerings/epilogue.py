@@ -24,10 +24,10 @@ from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilo
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.lowering.affine import is_scaled_by_column, round_to_f32
+from webinfer.lowering.affine import is_scaled_by_column
 from webinfer.ops.strides import StridedCopy
 
 

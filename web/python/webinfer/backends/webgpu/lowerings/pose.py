@@ -16,9 +16,9 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.codegen.prelude import f32, u32
+from webinfer.dtypes import round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
-from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.pose import EDGES, KEYPOINTS, PosenetDecoderAttrs
 from webinfer.ops.registry import LARGEST
 

@@ -6,10 +6,10 @@ from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Targ
 from webinfer.backends.webgpu.lowerings.conversion import floats, ints, scale_literals
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.lowering.affine import round_to_f32, scale_of, stored_bounds, sum_factors, zero_of
+from webinfer.lowering.affine import scale_of, stored_bounds, sum_factors, zero_of
 
 
 def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:

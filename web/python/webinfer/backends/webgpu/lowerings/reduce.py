@@ -28,10 +28,10 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
-from webinfer.lowering.affine import round_to_f32, scale_of, zero_of
+from webinfer.lowering.affine import scale_of, zero_of
 from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row

@@ -6,10 +6,9 @@ from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, group
 from webinfer.backends.webgpu.lowerings.conversion import ints
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import f32, u32
-from webinfer.dtypes import DType
+from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
-from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.resize import ResizeAttrs
 
 
