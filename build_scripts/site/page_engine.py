@@ -32,6 +32,7 @@ CPYTHON_ONLY = (
     "webinfer/host/gpu_native_program.py",
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
+    "webinfer/host/native_calls.py",
     "webinfer/host/published_files.py",
     "webinfer/host/socket_native.py",
     "webinfer/host/whole_files.py",

@@ -21,6 +21,7 @@ from webinfer.flags import debug
 from webinfer.host import cache_folder
 from webinfer.host.checksums import check_kernels
 from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
+from webinfer.host.native_calls import Call, fast_call
 
 PAGE = 65536  # bytes
 MAX_STORED = 16  # modules' machine code, of a megabyte each
@@ -155,6 +156,7 @@ class NativeKernels:
             self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
         except wasmtime.WasmtimeError as error:
             raise OutOfMemoryError(f"no address space for kernel memory ({error}); close other sessions") from error
+        self._calls = dict[str, Call]()
         self._exports = wasmtime.Instance(self._store, module, [self._memory]).exports(self._store)
         base = self._exports["__heap_base"]
         assert isinstance(base, wasmtime.Global)
@@ -220,13 +222,16 @@ class NativeKernels:
 
         Raises:  KernelError if it traps or does not exist
         """
-        function = self._exports.get(name)
-        if not isinstance(function, wasmtime.Func):
-            raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
         with self._mutex:
-            store, self._inside = self._live(), True
+            store = self._live()
+            if (function := self._calls.get(name)) is None:
+                export = self._exports.get(name)
+                if not isinstance(export, wasmtime.Func):
+                    raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
+                function = self._calls[name] = fast_call(store, export)
+            self._inside = True
             try:
-                return function(store, *args)
+                return function(*args)
             except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
                 raise KernelError(f"kernel {name} trapped: {error}") from error
             finally:
@@ -245,3 +250,4 @@ class NativeKernels:
             if self._store is not None:
                 self._store.close()
                 self._store = None
+                self._calls.clear()

@@ -243,7 +243,8 @@ class _Loading:
         if self.dequantize:
             in_real_numbers(graph)
         if self.post is not None:
-            graph.format, graph.metadata = self._format(), self._metadata()
+            if self.post.reads_metadata:
+                graph.format, graph.metadata = self._format(), self._metadata()
             self.post.extend(graph)
 
     def _finished(self, graph: Graph) -> Graph:

@@ -24,13 +24,15 @@ class WithPostprocessing:
     """A source of `webinfer.load`: a model, and nodes that a task puts behind it.
 
     `extend` changes the graph that was read, always in the same way: plans are stored under its `name`. The plan may
-    lie in the memory of `shared_memory_with`, a session of another model of the task.
+    lie in the memory of `shared_memory_with`, a session of another model of the task. With `reads_metadata` the graph
+    knows the format and the metadata of its file, which is read a second time for that.
     """
 
     model: Any
     name: str = ""
     extend: Callable[[Graph], None] = lambda graph: None
     shared_memory_with: Any = None
+    reads_metadata: bool = False
 
 
 def entry_name(sha256: str, extension: str = "") -> str:

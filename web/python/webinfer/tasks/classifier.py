@@ -78,7 +78,7 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
             tail.output(value, name)
         tail.extend(graph)
 
-    return WithPostprocessing(model, f"best{most}of{pixels}", extend)
+    return WithPostprocessing(model, f"best{most}of{pixels}", extend, reads_metadata=True)
 
 
 def _fits(picture: TensorType, scores: TensorType) -> bool:

@@ -60,7 +60,7 @@ def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> W
         builder.output(rows, name)
         builder.extend(graph)
 
-    return WithPostprocessing(model, f"{OBJECTS}of{pixels}at{overlap}", extend)
+    return WithPostprocessing(model, f"{OBJECTS}of{pixels}at{overlap}", extend, reads_metadata=True)
 
 
 def input_spec(session: Session, keep_aspect: bool | None) -> InputSpec:
