@@ -26,3 +26,13 @@ def current() -> Host:
 
             _host = NativeHost()
     return _host
+
+
+def blocking() -> Host:
+    """The host for callers that cannot `await`: in a browser that cannot suspend Python, one that never waits."""
+    host = current()
+    if sys.platform != "emscripten":
+        return host
+    from webinfer.host.blocking_browser import blocking_host
+
+    return blocking_host(host)

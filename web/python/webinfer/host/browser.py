@@ -15,7 +15,7 @@ from typing import Any
 import js
 from pyodide.ffi import JsBuffer, JsException, JsProxy, can_run_sync, run_sync, to_js
 
-from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
+from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.host import origin_cache
 from webinfer.host.canvas_browser import Canvas
 from webinfer.host.checksums import check_kernels
@@ -88,14 +88,15 @@ class BrowserHost:
         await asyncio.sleep(0)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """The result of a coroutine; WebAssembly is suspended meanwhile.
+        """The result of a coroutine; WebAssembly is suspended meanwhile, where the browser and the caller allow that.
 
-        Raises:  what the coroutine raises; InputError where the browser, or who called Python, does not allow that
+        Raises:  what the coroutine raises; InputError where nothing can wait and the coroutine has to
         """
-        if not can_run_sync():
-            work.close()
-            raise InputError("nothing can wait here: call run_sync from code that runs asynchronously, or use await")
-        return run_sync(work)
+        if can_run_sync():
+            return run_sync(work)
+        from webinfer.host.blocking_browser import driven  # which needs this module
+
+        return driven(work)
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL, from the page's worker where it has asked for them already.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from webinfer.host import current
+from webinfer.host import blocking, current
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
@@ -35,8 +35,11 @@ def run_sync(work: Awaitable[T]) -> T:
 def load_sync(source: Any, **options: Any) -> SyncSession:
     """A session whose methods wait: `load_sync("model.onnx").run(image)`. It takes all that `webinfer.load` takes.
 
+    In a browser without JSPI, or if Python was called synchronously, it runs on wasm with one thread.
+
     Raises:  what `load` and `run_sync` raise
     """
+    options.setdefault("host", blocking())
     return SyncSession(run_sync(load(source, **options)))
 
 
