@@ -260,8 +260,12 @@ def _read_inputs(session: Session, given: Sequence[str]) -> Any:
             raise InputError(f"{item!r} is not NAME=FILE.npy")
         try:
             arrays[name] = _numpy(f"{item!r}").load(file, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot read {file!r}: {error}") from error
+        except OSError as error:
+            raise InputError(f"cannot read {file!r}: {error.strerror or error}") from error
+        except ValueError as error:  # NumPy would advise to allow pickles, which run any code
+            raise InputError(
+                f"cannot read {file!r}: it is no array of numbers in a .npy file; write it with numpy.save"
+            ) from error
     return arrays
 
 

@@ -11,6 +11,11 @@ from collections.abc import Iterable, Sequence
 REPORT = "this is a bug of webinfer, please report it"
 
 
+def named(name: str, error: Exception) -> str:
+    """An error's text behind the name of what it befell, which is said once."""
+    return f"{name}: {str(error).removeprefix(f'{name}: ')}"
+
+
 class WebinferError(Exception):
     """Base of all typed errors; `code` is stable and safe to compare."""
 

@@ -188,7 +188,7 @@ def test_weights_in_a_file_beside_the_model_are_read(tmp_path: Path) -> None:
         asyncio.run(_loaded(tmp_path / "m.onnx"))
 
 
-@pytest.mark.parametrize("place", ["../w.bin", "/etc/passwd", "a//b", "..", "", "C:\\w.bin", "w.bin?x", "./w.bin"])
+@pytest.mark.parametrize("place", ["../w.bin", "/etc/passwd", "a/../../w.bin", "..", "", "C:\\w.bin", "?x"])
 def test_weights_outside_of_the_folder_are_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(12))
     (tmp_path / "in").mkdir()

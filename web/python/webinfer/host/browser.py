@@ -28,6 +28,7 @@ from webinfer.host.page_arrays import ARRAY_TYPES
 from webinfer.host.pictures import PixelLayout, Pixels, SizeCheck, python_picture
 from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
+from webinfer.host.urls import beside
 from webinfer.spans import LargeFile
 
 HASHED_AT_ONCE = 2**27  # bytes; the browser copies what it hashes
@@ -76,8 +77,7 @@ class BrowserHost:
 
     def beside(self, place: str, name: str) -> str:
         """The URL of a file that a model at this URL names, in the model's folder."""
-        folder, slash, _ = place.partition("?")[0].rpartition("/")
-        return f"{folder}{slash}{name}"
+        return beside(place, name)
 
     def now_ms(self) -> float:
         """Milliseconds of a monotonic clock."""

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import http.client
 import importlib.util
 import mmap
 import os
 import platform
 import threading
 import time
-import urllib.request
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -22,11 +20,12 @@ from typing import Any
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.host import cache_folder, published_files
+from webinfer.host.downloads import download
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.pictures import Pixels, SizeCheck, python_picture
+from webinfer.host.urls import beside
 
-CHUNK = 1 << 18  # bytes between two progress reports
 MAPPED = 1 << 25  # bytes of a file from which on it is mapped
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
@@ -92,7 +91,7 @@ class NativeHost:
             if progress is not None:
                 progress(ProgressEvent("model", len(data), len(data)))
             return data
-        return await asyncio.to_thread(_download, url, progress)
+        return await asyncio.to_thread(download, url, progress)
 
     async def large_file(self, place: Any, published: Sequence[str] = (), progress: Progress | None = None) -> None:
         """None: `fetch` maps large files into memory, whose pages are read on first access."""
@@ -137,9 +136,9 @@ class NativeHost:
         Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
         """
         if place.startswith(("http://", "https://")):
-            return f"{place.partition('?')[0].rpartition('/')[0]}/{name}"
+            return beside(place, name)
         folder = Path(place).parent.resolve()
-        found = (folder / name).resolve()
+        found = (folder / name.partition("?")[0]).resolve()
         if not found.is_relative_to(folder) or not found.is_file():
             raise ModelFormatError(f"{name!r}, which {place!r} names, is no file in the folder {str(folder)!r}")
         return str(found)
@@ -280,19 +279,3 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(path.read_bytes())
     with path.open("rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _download(url: str, progress: Progress | None) -> memoryview:
-    try:
-        with urllib.request.urlopen(url, timeout=30) as response:
-            total = int(response.headers.get("Content-Length") or 0)
-            data = bytearray()
-            while chunk := response.read(CHUNK):
-                data += chunk
-                if progress is not None:
-                    progress(ProgressEvent("model", len(data), total))
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise ModelFormatError(f"cannot download {url!r}: {error}") from error
-    if total and len(data) != total:
-        raise ModelFormatError(f"{url!r} ended after {len(data)} of {total} bytes; load it again")
-    return memoryview(data)

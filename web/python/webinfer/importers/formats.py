@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,14 +12,14 @@ from typing import Any
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.files_beside import plain_name, with_plain_names
+from webinfer.importers.core.other_files import BYTE_ORDER_MARK, HEAD, archive_kind, description
 from webinfer.importers.core.outline import Outline
 from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.readers.archive import SIGNATURE, unpack
 
+SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
-_HEAD = 256  # bytes that tell a format
-MAX_FILE_NAME = 255  # characters of the name of a file beside a model
-_STRANGE = frozenset("\\:?#%\0")  # means more than a name to some system or in a URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ FORMATS = [
         "GGUF", (".gguf",), "webinfer.importers.gguf.convert:read_gguf",
         "architectures beside llama and qwen2; weights of IQ types, Q2_K, Q3_K",
         signature=lambda head: head[:4] == b"GGUF", outline="webinfer.importers.gguf.convert:outline",
+        beside="webinfer.importers.gguf.shards:files_beside",
     ),
     Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
@@ -120,15 +122,20 @@ def chosen(
     Raises:  ModelFormatError if none of them is a model by its name, or several are and no `member` is named;
              InputError if there is no such member
     """
+    files = with_plain_names(files)
     suffixes = {suffix: row for row in FORMATS for suffix in row.suffixes}
-    found = models_of(files) or [file for file in files if file.endswith(".json")]
+    member = member and next((file for file in (member, *_plain(member)) if file in files), member)
+    found = _first_of_shards(files) or models_of(files) or [file for file in files if file.endswith(".json")]
     listed = ", ".join(map(safe_name, list(found or files)[:8])) or "nothing"
     if member is not None:
         if member not in files:
             raise InputError(f"{name!r} has no member {member!r}; its models are {listed}")
         found = [member]
     if len(found) != 1:
+        other = archive_kind(files)
         what = f"several models: {listed}; name one with `member`" if found else f"no model: {listed}"
+        if other and not found:
+            raise ModelFormatError(f"{name!r} is not a model of a known format: it is {other}")
         raise ModelFormatError(f"{name!r} holds {what}")
     (file,) = found
     folder = file[: file.rfind("/") + 1]
@@ -136,6 +143,21 @@ def chosen(
     alone = row is not None and not row.beside
     beside = {} if alone else {other[len(folder) :]: files[other] for other in files if other.startswith(folder)}
     return files[file], beside
+
+
+def _plain(name: str) -> list[str]:
+    try:
+        return [plain_name(name)]
+    except ModelFormatError:
+        return []
+
+
+def _first_of_shards(files: Iterable[str]) -> list[str]:
+    """The first of several files that are one model, if all models among the files are its shards."""
+    found = sorted(models_of(files))
+    shards = [SHARD.fullmatch(file) for file in found]
+    one = len({(shard[1], shard[3]) for shard in shards if shard is not None}) == 1
+    return found[:1] if len(found) > 1 and one and all(shards) else []
 
 
 def read(
@@ -159,7 +181,7 @@ def read(
             raise InputError(f"{name!r} has no signature {signature!r}: models of the format {row.name} have none")
         more["signature"] = signature
     if files and row.beside:
-        more["external"] = files
+        more["external"] = with_plain_names(files)
     if row.known_values:
         more["known_values"] = known_values
     return reader(source, name, shapes, **more)
@@ -175,7 +197,9 @@ def signature_names(data: memoryview, name: str) -> tuple[str, ...]:
 
 
 def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
-    """The names of files that a model needs beside its own, relative to its folder.
+    """The names of files that a model needs beside its own, relative to its folder, each once (`plain_name`).
+
+    A query behind a name, as signed addresses have it, is kept.
 
     Raises:  ModelFormatError if one would leave the folder, and all that reading the model raises
     """
@@ -184,11 +208,11 @@ def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
     except ModelFormatError:
         return ()  # which reading the model will say better
     found: Sequence[str] = _function(row, row.beside, name)(source, name) if row.beside else ()
-    for file in found:
-        parts = file.split("/")
-        if len(file) > MAX_FILE_NAME or any(p in ("", ".", "..") for p in parts) or set(file) & _STRANGE:
-            raise ModelFormatError(f"{name!r} names the file {file[:MAX_FILE_NAME]!r}, which is not inside its folder")
-    return tuple(found)
+    try:
+        plain = [(plain_name(file), file.partition("?")[2]) for file in found]
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{name!r} names {error}") from error
+    return tuple(dict.fromkeys(f"{file}?{query}" if query else file for file, query in plain))
 
 
 def format_name(data: memoryview, name: str) -> str:
@@ -221,16 +245,16 @@ def outline(data: memoryview, name: str) -> tuple[str, Outline]:
 
 def _row(data: memoryview, name: str) -> tuple[Format, Any]:
     """The format of these bytes, and what its reader takes."""
-    head = bytes(data[:_HEAD])
+    head = bytes(data[:HEAD])
     for row in (*FORMATS, PACKAGE):
         if row.signature is not None and row.signature(head):
             return row, data
-    described = _json_object(data) if head.startswith(b"{") else {}
+    described = _json_object(data) if head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{") else {}
     for row in FORMATS:
         if row.keys and all(_holds(described, key) for key in row.keys):
             return row, described
     known = ", ".join(row.name for row in FORMATS)
-    raise ModelFormatError(f"{name!r} is not a model of a known format ({known}): it is {_describe(data)}")
+    raise ModelFormatError(f"{name!r} is not a model of a known format ({known}): it is {description(data)}")
 
 
 def _holds(described: Mapping[str, Any], key: str) -> bool:
@@ -258,43 +282,6 @@ def _json_object(data: memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-_MAGIC = (
-    (b"\x1f\x8b", "gzip-compressed; unpack it first"),
-    (b"\x89HDF", "an HDF5 file (Keras); convert it to TFLite"),
-    (b"\x80\x02", "a Python pickle (PyTorch); convert it to TFLite"),
-    (b"version https://git-lfs", "a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"),
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"%PDF", "a PDF document"),
-    (b"{", "JSON, but no TensorFlow.js model, which has modelTopology and weightsManifest"),
-    (b"ORTM", "an ONNX Runtime (.ort) model; convert it to TFLite"),
-)
-_MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<!--")
-
-
-def _describe(data: memoryview) -> str:
-    """What bytes of no known format look like, and what to do about it."""
-    size = len(data)
-    head = bytes(data[:_HEAD])
-    if size == 0:
-        return "empty (0 bytes); the download or the upload failed"
-    if not any(head):
-        return f"{size} bytes that begin with zeros; the download was cut off or the file is damaged"
-    text = head.lstrip().lower()
-    if text.startswith(_MARKUP):
-        return f"a web page ({size} bytes of HTML or XML), perhaps an error page that was saved as a model"
-    for magic, what in _MAGIC:
-        if head.startswith(magic):
-            return what
-    if size >= 8 and head[4:7] == b"TFL":
-        return f"a TFLite file of version {chr(head[7])!r}, only version 3 is in use"
-    if size < 8:
-        return f"{size} bytes long, too short for any model"
-    if all(32 <= c < 127 or c in (9, 10, 13) for c in head):
-        return f"{size} bytes of text that begin with {head[:40].decode('ascii')!r}"
-    return f"{size} bytes that begin with {head[:8].hex(' ')}"
 
 
 def _is_onnx(head: bytes) -> bool:

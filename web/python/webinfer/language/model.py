@@ -22,12 +22,12 @@ from webinfer.errors import (
     LimitError,
     OutOfMemoryError,
     UnsupportedOpError,
+    named,
 )
 from webinfer.graph.ir import Constant, Graph
 from webinfer.graph.verify import verify
 from webinfer.host.interface import Host, Progress
 from webinfer.importers.gguf.architecture import Architecture, architecture_of
-from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.convert import rounded_up
 from webinfer.importers.gguf.decoder import (
     BATCH_IDS,
@@ -37,6 +37,7 @@ from webinfer.importers.gguf.decoder import (
     input_names,
     output_names,
 )
+from webinfer.importers.gguf.shards import read_files
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import Tokenizer
 from webinfer.language.weights import Weights, open_weights
@@ -96,7 +97,7 @@ class LanguageModel:
         cls, weights: Weights, host: Host, backend: str | Sequence[str], context: int | None, options: BuildOptions,
         batch_size: int, cache: DType | None,
     ) -> LanguageModel:  # fmt: skip
-        file = read_file(weights.data, weights.name)
+        file = read_files(weights.data, weights.name, weights.files)
         architecture = architecture_of(file)
         most = min(architecture.context, MAX_CONTEXT)
         context = min(CONTEXT, most) if context is None else whole_number("context", context, 1, most)
@@ -251,7 +252,7 @@ async def _built(
         except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:
             if one == order[-1] and not isinstance(error, BackendUnavailableError):
                 raise
-            refused.append(f"{one}: {error}")
+            refused.append(named(one, error))
             log.warning("%s falls back from %s: %s", name, one, error)
     raise BackendUnavailableError(f"no backend can run {name!r}: {'; '.join(refused)}")
 

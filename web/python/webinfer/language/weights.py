@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -18,6 +19,7 @@ class Weights:
 
     data: memoryview | FileSpan
     name: str
+    files: Mapping[str, memoryview] = field(default_factory=dict)  # of a model in several, those beside the first
 
     def close(self) -> None:
         """Lets the file go; its bytes lie in the backend's memory."""
@@ -43,7 +45,7 @@ async def open_weights(source: Any, host: Host, progress: Progress | None) -> We
         file = await host.large_file(source, (), progress)
     if file is None:
         found = await opened(source, host, progress)
-        return Weights(found.data.toreadonly(), found.name)
+        return Weights(found.data.toreadonly(), found.name, found.files)
     return Weights(FileSpan(file, 0, file.size), known.name if known is not None else _name(source))
 
 

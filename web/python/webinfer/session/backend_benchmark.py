@@ -72,7 +72,7 @@ class BackendBenchmark:
         self._rows.append(self._asked.pop())
 
     def _refuse(self, name: str, error: Exception) -> None:
-        self._notes.append(f"{name} cannot run it: {error}")
+        self._notes.append(f"{name} cannot run it: {str(error).removeprefix(f'{name}: ')}")
         self._refusals += [error] if isinstance(error, UnsupportedOpError) else []
 
     async def faster(self, one: Executor, other: Executor, turn: Turn) -> Executor:

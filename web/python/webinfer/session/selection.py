@@ -19,6 +19,7 @@ from webinfer.errors import (
     OutOfMemoryError,
     UnsupportedOpError,
     WebinferError,
+    named,
 )
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
@@ -172,7 +173,7 @@ async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadO
         except FALLBACK_ERRORS as error:
             if options.strict or i == len(order) - 1:
                 raise
-            refused.append(f"{name}: {error}")
+            refused.append(named(name, error))
             log.warning("%s falls back from %s: %s", graph.name, name, error)
             continue
         reason = f"{name} was asked for" if not refused else f"{name}, because {'; '.join(refused)}"

@@ -9,18 +9,21 @@ from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, 
 from webinfer.importers.gguf.architecture import ADJACENT, architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
+from webinfer.importers.gguf.shards import read_files
 
 CONTEXT = 2048  # positions of the cache, unless the model has fewer
 LANES = 8
 CONVERTERS = dict.fromkeys(ADJACENT, decoder_graph)  # by architecture; a file lists no operators
 
 
-def read_gguf(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph that reads one token per run.
+def read_gguf(
+    data: memoryview, name: str, shapes: Mapping[str, Sequence[int]], external: Mapping[str, memoryview] | None = None
+) -> Graph:
+    """The graph that reads one token per run. `external`: the other files of a model in several.
 
     Raises:  ModelFormatError; UnsupportedOpError naming the architecture or what else is not read; LimitError
     """
-    file = read_file(data, name)
+    file = read_files(data, name, external)
     model = architecture_of(file)
     return decoder_graph(file, model, (1,), rounded_up(min(CONTEXT, model.context)))
 

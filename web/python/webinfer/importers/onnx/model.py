@@ -13,6 +13,7 @@ from typing import Any
 from webinfer.errors import ModelFormatError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_DEPTH, MAX_OPERATORS, MAX_TENSORS, within
+from webinfer.importers.core.other_files import protobuf_kind
 from webinfer.importers.readers.protobuf import BYTES, FIXED32, fields, real, signed, text, varints
 
 MAX_DIMS = 64  # sizes that one tensor lists; more than MAX_RANK is refused when it is used
@@ -380,5 +381,7 @@ def read_file(data: memoryview, name: str) -> ModelInfo:
             within("functions", len(functions) + 1, MAX_FUNCTIONS)
             functions[domain, function] = body
     if len(graphs) != 1:
+        if other := protobuf_kind(data):
+            raise ModelFormatError(f"{name!r} is not an ONNX model: it is {other}")
         raise parser.fail(f"{len(graphs)} graphs, a model has one")
     return ModelInfo(name, parser.graph(graphs[0], 0), opsets, functions)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.files_beside import Files, bytes_beside
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.problems import Refusal
 from webinfer.importers.onnx.model import GraphInfo, Tensor, read_file
@@ -24,7 +24,7 @@ DTYPES = {
 }  # fmt: skip
 NAMES = {0: "undefined", 8: "string", 14: "complex64", 15: "complex128"}
 MAX_FILES = 1000
-External = Mapping[str, memoryview]  # bytes of files beside the model, by the name that the model gives them
+External = Files
 
 
 def dtype_of(kind: int, what: str) -> DType:
@@ -63,9 +63,7 @@ def constant_of(tensor: Tensor, name: str, external: External) -> Value:
 def _external(tensor: Tensor, what: str, external: External, nbytes: int) -> memoryview:
     """The tensor's bytes in a file beside the model."""
     place = tensor.external.get("location", "")
-    if place not in external:
-        raise ModelFormatError(f"{what} lies in a file beside the model, {safe_name(place)}, which was not given")
-    data = external[place]
+    data = bytes_beside(external, place, what)
     try:
         start = int(tensor.external.get("offset") or 0)
         length = int(tensor.external.get("length") or nbytes)

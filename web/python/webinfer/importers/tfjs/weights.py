@@ -11,11 +11,12 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.files_beside import Files, bytes_beside
 from webinfer.importers.core.limits import MAX_RANK, MAX_TENSORS, check_bytes, within
 from webinfer.importers.core.steps import pack
 from webinfer.importers.tfjs.model import MAX_FILES, damaged, part, parts
 
-External = Mapping[str, memoryview]  # bytes of the shards, by the names that the manifest gives them
+External = Files
 _DTYPES = {"float32": DType.FLOAT32, "int32": DType.INT32, "bool": DType.BOOL}
 _QUANTIZED = {"float16": 2, "uint8": 1, "uint16": 2}  # bytes of an element
 _SMALL = 64  # elements of float16 that may be read while the model is
@@ -63,10 +64,7 @@ def read_weights(described: Mapping[str, Any], external: External) -> tuple[dict
     found, strange = dict[str, Value](), dict[str, str]()
     for group in parts(described, "weightsManifest", dict, "the model"):
         paths = parts(group, "paths", str, "weightsManifest")
-        for path in paths:
-            if path not in external:
-                damaged(f"the file of weights {safe_name(path)} was not given; load the model by its path or its URL")
-        shards = _Shards([external[path] for path in paths])
+        shards = _Shards([bytes_beside(external, path, "a part of the weights") for path in paths])
         for weight in parts(group, "weights", dict, "weightsManifest"):
             _read(weight, shards, found, strange)
         if shards.left:
