@@ -138,13 +138,13 @@ def test_a_bias_without_a_scale_is_read() -> None:
     assert len(read_model(model(0.0)).nodes) == len(read_model(model(0.0002)).nodes)
 
 
-def _stored_lstm(units: int, width: int, zero: int = 0) -> bytes:
+def _stored_lstm(units: int, width: int, zero: int, cell_bits: int) -> bytes:
     """One 8-bit layer as the converter writes it."""
     w = Writer()
     x, y = w.input("x", (1, 2, width), "int8", (0.02, 4)), w.tensor("y", (1, 2, units), "int8", (1 / 128, zero))
     state = [
         w.tensor("h", (1, units), "int8", (1 / 128, zero), is_variable=True),
-        w.tensor("c", (1, units), "int16", (2.0**-11, 0), is_variable=True),
+        w.tensor("c", (1, units), "int16", (2.0 ** (cell_bits - 15), 0), is_variable=True),
     ]
 
     def weights(*shape: int) -> list[int]:
@@ -162,20 +162,15 @@ def _stored_lstm(units: int, width: int, zero: int = 0) -> bytes:
     return w.finish(y)
 
 
-def test_an_lstm_in_8_bits_is_a_step_off_at_most() -> None:
-    data = _stored_lstm(16, 12)
-    xs = [RNG.integers(-128, 128, (1, 2, 12)).astype(np.int8) for _ in range(5)]
-    off = np.abs(np.array(_runs(data, xs), int) - np.array(_judged(data, xs), int))
-    assert off.max() <= 1
-    assert np.mean(off == 0) > 0.9
-    assert "may differ from LiteRT's" in read_model(data).notes[0]
-
-
-def test_an_8_bit_state_begins_at_its_zero_point() -> None:
-    data = _stored_lstm(16, 12, zero=31)
-    xs = [RNG.integers(-128, 128, (1, 2, 12)).astype(np.int8)]
-    off = np.abs(np.array(_runs(data, xs), int) - np.array(_judged(data, xs), int))
-    assert off.max() <= 1
+def test_an_lstm_in_8_bits_gives_litert_s_integers() -> None:
+    """But for float32's rounding of a gate now and then, which the state then keeps."""
+    off: list[Array] = []
+    for zero, cell_bits in ((0, 3), (31, 4), (-4, 6)):
+        data = _stored_lstm(48, 24, zero, cell_bits)
+        xs = [RNG.integers(-128, 128, (1, 2, 24)).astype(np.int8) for _ in range(2)]
+        off.append(np.abs(np.array(_runs(data, xs), int) - np.array(_judged(data, xs), int)))
+    assert np.max(off) <= 2
+    assert np.mean(np.equal(off, 0)) > 0.97
 
 
 def test_a_sequence_is_one_node_however_long() -> None:

@@ -9,15 +9,17 @@ import math
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Quantization, Value
+from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.core.limits import MAX_TIME_STEPS
+from webinfer.importers.tflite import fixed_functions as fixed
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
-from webinfer.ops import matmul
+from webinfer.ops import gather, matmul
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
 _INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES, _PROJECTION, _PROJECTION_BIAS = 1, 5, 9, 12, 16, 17
 _OUTPUT_STATE, _CELL_STATE, _NORMS = 18, 19, 20
+MAX_CELL_BITS = 6  # before the point, as LiteRT's tanh goes up to it
 _SECOND, _STATES, _AUXILIARY = 17, 35, 39  # of a layer of both directions: the second's weights are so much further on
 
 
@@ -166,6 +168,8 @@ def _clipped(op: Operation, x: Value, limit: float) -> Value:
 class _StoredLstm(_Lstm):
     """The layer in 8 bits: real arithmetic, every result rounded to the fixed-point numbers that LiteRT keeps.
 
+    Whatever activation the file names, it is tanh, as in LiteRT.
+
     Source:  tensorflow v2.18.0, lite/kernels/lstm_eval.cc, LstmStepInteger8x8_16
     """
 
@@ -173,12 +177,6 @@ class _StoredLstm(_Lstm):
         super().__init__(op, start)
         if self.projection is not None or any(peephole is not None for peephole in self.peepholes):
             op.refuse("a projection or peepholes in 8 bits")
-        note = (
-            "LSTM in 8 bits: results may differ from LiteRT's, whose sigmoid and tanh are coarser, by a step or two, "
-            "after many steps by four"
-        )
-        if note not in op.writer.graph.notes:
-            op.writer.graph.notes.append(note)
 
     def _snapped(self, x: Value, bits: int) -> Value:
         """x in multiples of 2^-bits that 16 bits hold."""
@@ -198,20 +196,35 @@ class _StoredLstm(_Lstm):
         self._hidden = hidden
         return self._cut(self._snapped(self.op.binary(ew.ADD, rows, own), 12))
 
+    def _looked_up(self, x: Value, integer_bits: int, table: memoryview) -> Value:
+        """A function of x, whose stored numbers have so many bits before the point: LiteRT's own is coarse."""
+        op, kind = self.op, TensorType((len(table) // 2,), DType.INT16, Quantization((2.0**-15,), (0,)))
+        place = op.cast(op.unary(ew.LINEAR, x, 2.0 ** (15 - integer_bits), 32768.0), DType.INT32)
+        values = Value("table", kind, Constant(table, DType.INT16))
+        return op.as_float(op.emit(gather.GATHER, [values, place], gather.GatherAttrs(0)))
+
     def _sigmoid(self, x: Value) -> Value:
-        return self._snapped(super()._sigmoid(x), 15)
+        return self._looked_up(x, 3, fixed.sigmoid())
+
+    def _bits(self, cell: Value) -> int:
+        """How many bits of stored cells lie before the point."""
+        assert cell.type.quant is not None
+        bits = 15 + round(math.log2(cell.type.quant.scales[0]))
+        if cell.type.dtype is not DType.INT16 or not 0 <= bits <= MAX_CELL_BITS:
+            self.op.refuse(f"cells of {cell.type}; 16 bits whose scale is a power of two from 2^-15 to 2^-9 are known")
+        return bits
 
     def step(self, gates: _Gates, cell: Value) -> tuple[Value, Value]:
         """The next output and cell state, as they are stored."""
-        op, hidden = self.op, self._hidden
+        op, hidden, bits = self.op, self._hidden, self._bits(cell)
         forget = self._sigmoid(gates.forget)
-        one = 32767 / 32768
+        one = fixed.ONE / 32768
         given = op.unary(ew.LINEAR, forget, -1.0, one) if gates.given is None else self._sigmoid(gates.given)
-        news = self._snapped(op.activate(gates.cell, self.activation), 15)
+        news = self._looked_up(gates.cell, 3, fixed.tanh(3))
         fresh = op.as_float(self._stored(op.binary(ew.MUL, given, news), cell))
         kept = op.as_float(self._stored(op.binary(ew.MUL, forget, op.as_float(cell)), cell))
         stored = self._stored(_clipped(op, op.binary(ew.ADD, kept, fresh), self.cell_clip), cell)
-        shown = self._snapped(op.activate(op.as_float(stored), self.activation), 15)
+        shown = self._looked_up(op.as_float(stored), bits, fixed.tanh(bits))
         return self._stored(op.binary(ew.MUL, self._sigmoid(gates.output), shown), hidden), stored
 
 
