@@ -25,7 +25,7 @@ from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
 from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
-from webinfer.passes.fuse_activation import fuse_activation
+from webinfer.rewrite.rules_epilogues import fuse_activation
 
 SAME = (1, 1, 1, 1)
 

@@ -19,9 +19,6 @@ from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.eliminate_transposes import eliminate_transposes
 from webinfer.passes.fold_affine import fold_affine
 from webinfer.passes.fold_scales import fold_scales, split_scales
-from webinfer.passes.fuse_activation import fuse_activation
-from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
-from webinfer.passes.fuse_residual import fuse_residual
 from webinfer.passes.join_uniform import join_uniform
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
@@ -30,6 +27,7 @@ from webinfer.passes.sink_dequantize import sink_dequantize
 from webinfer.passes.sink_upsample import sink_upsample
 from webinfer.rewrite.rules_activations import fuse_activations
 from webinfer.rewrite.rules_attention import fuse_attention
+from webinfer.rewrite.rules_epilogues import fuse_activation, fuse_channel_pad_add, fuse_residual
 from webinfer.rewrite.rules_norms import fuse_layer_norm
 
 Pass = Callable[[Graph], int]

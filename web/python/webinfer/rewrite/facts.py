@@ -41,12 +41,12 @@ class Facts:
         writer = self.writers.get(value)
         return writer is not None and len(writer.outputs) == 1 and self.reads[value] == 1 and value not in self.outputs
 
-    def replace(self, old: Node, new: Sequence[Node]) -> None:
-        """Counts `new` in place of `old`; writers that nobody reads any more are `gone`."""
+    def replace(self, old: Node, new: Sequence[Node], place: int) -> None:
+        """Counts `new`, at this place of the order, for `old`; writers that nobody reads any more are `gone`."""
         for node in new:
             self.reads.update(value for value in node.inputs if value is not None)
             self.writers.update((value, node) for value in node.outputs)
-            self.order[node] = self.order[old]
+            self.order[node] = place
             if "fixed" in self.__dict__ and all(map(self.is_known, node.inputs)):
                 self.fixed.update(node.outputs)
         for node in (old, *new):

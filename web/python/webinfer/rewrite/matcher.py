@@ -6,6 +6,7 @@ in the nodes of the graph.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,28 +26,34 @@ Replacement = Callable[[Match], Sequence[Node] | None]
 class Rule:
     """A pattern and what takes its place: a pattern, or a function that makes the nodes, or None where it cannot.
 
-    The last of these nodes writes what the last node of the pattern wrote.
+    The last of these nodes writes what the last node of the pattern wrote. They stand where that one stood, or where
+    the node named `place` did.
     """
 
     name: str
     pattern: Pattern
     replacement: Pattern | Replacement
     when: Condition | None = None
+    place: str = ""
 
-    def applied(self, node: Node, facts: Facts) -> Sequence[Node] | None:
-        """The nodes that take the node's place; None if this is not the rule's pattern."""
+    def applied(self, node: Node, facts: Facts) -> tuple[Sequence[Node], Node] | None:
+        """The nodes that take the node's place, and whose place they take; None if this is not the rule's pattern."""
         for match in self.pattern.matches(node.outputs[0], Match(facts, node)):
             if self.when is None or self.when(match):
                 new = self.replacement
                 made = _made(new, match) if isinstance(new, Pattern) else new(match)
                 if made is not None:
-                    return made
+                    return made, match.node(self.place) if self.place else node
         return None
 
 
-def rule(name: str, pattern: Pattern, replacement: Pattern | Replacement, when: Condition | None = None) -> Rule:
-    """A row of a table of rules."""
-    return Rule(name, pattern, replacement, when)
+rule = Rule  # as tables of rules write it
+
+
+def changed(match: Match, node: Node, inputs: Sequence[Value | None] | None = None, **attrs: object) -> list[Node]:
+    """A node of the match in the place of the last one, with other inputs or attributes."""
+    new = dataclasses.replace(node.attrs, **attrs)
+    return [Node(node.op, node.inputs if inputs is None else inputs, match.root.outputs, new, node.label)]
 
 
 def _made(pattern: Pattern, match: Match) -> list[Node]:
@@ -77,17 +84,20 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> int:
     index = _by_operator(rules, present)
     if not index:
         return 0
-    facts, nodes, count = Facts(graph), list[Node](), 0
-    for node in graph.nodes:
-        made: list[Node] = [node]
-        while (new := _first(index.get(made[-1].op, ()), made[-1], facts)) is not None:
-            facts.replace(made[-1], new)
-            made = [*made[:-1], *new]
+    facts, count = Facts(graph), 0
+    places = [[node] for node in graph.nodes]  # what stands in the place of each node
+    for at, node in enumerate(graph.nodes):
+        while (found := _first(index.get(node.op, ()), node, facts)) is not None:
+            new, instead = found
+            places[at].pop()
+            at = facts.order[instead]
+            facts.replace(node, new, at)
+            places[at] += new
+            node = new[-1]
             count += 1
             if not present.issuperset(ops := {node.op for node in new}):
                 index = _by_operator(rules, present := present | ops)
-        nodes += made
-    graph.nodes = [node for node in nodes if node not in facts.gone]
+    graph.nodes = [node for place in places for node in place if node not in facts.gone]
     return count
 
 
@@ -101,7 +111,7 @@ def _by_operator(rules: Sequence[Rule], present: set[Op]) -> dict[Op, list[Rule]
     return index
 
 
-def _first(rules: Sequence[Rule], node: Node, facts: Facts) -> Sequence[Node] | None:
+def _first(rules: Sequence[Rule], node: Node, facts: Facts) -> tuple[Sequence[Node], Node] | None:
     if len(node.outputs) != 1:
         return None
     return next((made for row in rules if (made := row.applied(node, facts)) is not None), None)

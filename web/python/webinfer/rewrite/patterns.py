@@ -118,6 +118,9 @@ class Variable(Pattern):
         return iter(()) if self.of is None else self.of.needs()
 
 
+ANY = Pattern()  # an input that does not matter, there or absent
+
+
 @dataclass(frozen=True, eq=False)
 class Scalar(Pattern):
     """A number that only the model knows: a constant of one element, or what a product is multiplied by."""
@@ -285,16 +288,18 @@ class Call(Pattern):
     def matches(self, value: Value, match: Match) -> Iterator[Match]:
         """All ways to see the node as this one; operands of sums, products and extremes in both orders."""
         node = match.facts.writers.get(value)
-        if node is None or node.op not in self.ops or not (self.curved or is_plain(node)):
-            return
-        if (self.once and not match.facts.is_inner(value)) or not (self.when is None or self.when(node)):
-            return
-        known = match.bind(self.name, node)
-        if known is None:
+        known = match.bind(self.name, node) if node is not None and self.fits(node, match.facts) else None
+        if node is None or known is None:
             return
         yield from _inputs(self.inputs, node.inputs, known)
         if node.op in COMMUTATIVE and node.inputs[0] is not node.inputs[1]:
             yield from _inputs(self.inputs, node.inputs[::-1], known)
+
+    def fits(self, node: Node, facts: Facts) -> bool:
+        """Whether the node itself, whatever it reads, is one of these."""
+        if node.op not in self.ops or not (self.curved or is_plain(node)):
+            return False
+        return (not self.once or facts.is_inner(node.output)) and (self.when is None or self.when(node))
 
     def needs(self) -> Iterator[tuple[Op, ...]]:
         """Its own, and those of its inputs."""
@@ -313,6 +318,8 @@ def _inputs(
     part, value = parts[0], values[0] if values else None
     if part is ...:
         yield match
+    elif part is ANY:
+        yield from _inputs(parts[1:], values[1:], match)
     elif part is None:
         if value is None:
             yield from _inputs(parts[1:], values[1:], match)
