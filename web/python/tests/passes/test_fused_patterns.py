@@ -23,9 +23,9 @@ from webinfer.ops import reduce as red
 from webinfer.ops import softmax as sm
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
-from webinfer.passes.fold_affine import fold_affine
 from webinfer.passes.pipeline import optimize
 from webinfer.rewrite.rules_activations import fuse_activations
+from webinfer.rewrite.rules_affine import fold_affine
 from webinfer.rewrite.rules_attention import fuse_attention
 from webinfer.rewrite.rules_norms import fuse_layer_norm
 

@@ -249,7 +249,6 @@ def test_the_whole_pipeline_makes_a_blazeface_block_two_nodes() -> None:
         "fuse_residual": 1,
         "fuse_channel_pad_add": 1,
         "fuse_activation": 1,
-        "eliminate_dead": 1,
     }
     assert rewritten(lambda g: sum(count for _, count in optimize(g)), graph, 0) == lines(
         "%deep = depthwise_conv2d(%x, const float16 [1x3x3x24]) pads=1,1,1,1 -> float32[1x8x8x24]",

@@ -19,9 +19,8 @@ from webinfer.host.native import NativeHost
 from webinfer.ops import conv, matmul, pool, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.fold_affine import fold_affine
-from webinfer.passes.fold_scales import fold_scales, split_scales
 from webinfer.passes.pipeline import optimize
+from webinfer.rewrite.rules_affine import fold_affine, fold_scales, split_scales
 
 RNG = np.random.default_rng(11)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from webinfer.graph.ir import Graph, Node, Op, Value
 from webinfer.graph.queries import scalar_constant
@@ -24,13 +23,8 @@ class Facts:
         self.reads = Counter(value for node in graph.nodes for value in node.inputs if value is not None)
         self.order = {node: i for i, node in enumerate(graph.nodes)}
         self.gone = set[Node]()
-        self._graph = graph
+        self.fixed = graph.fixed_values()  # which backends compute when they load the graph
         self._factors = dict[Factor, tuple[float, list[Factor]] | None]()
-
-    @cached_property
-    def fixed(self) -> set[Value]:
-        """The results that backends compute when they load the graph."""
-        return self._graph.fixed_values()
 
     def is_known(self, value: Value | None) -> bool:
         """Whether the value is absent, a constant or computed at load."""
@@ -47,7 +41,7 @@ class Facts:
             self.reads.update(value for value in node.inputs if value is not None)
             self.writers.update((value, node) for value in node.outputs)
             self.order[node] = place
-            if "fixed" in self.__dict__ and all(map(self.is_known, node.inputs)):
+            if all(map(self.is_known, node.inputs)):
                 self.fixed.update(node.outputs)
         for node in (old, *new):
             for value in node.outputs:
