@@ -13,7 +13,7 @@ from webinfer.host.native import NativeHost
 from webinfer.ops import conv, resize
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.sink_upsample import sink_upsample
+from webinfer.rewrite.rules_upsampling import sink_upsample
 
 UP = resize.ResizeAttrs((8, 10), False, True)
 

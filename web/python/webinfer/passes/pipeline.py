@@ -9,7 +9,6 @@ from webinfer.errors import REPORT, CompilerError, ShapeError, WebinferError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph, safe_name
 from webinfer.graph.verify import verify
-from webinfer.passes.absorb_pads import absorb_pads
 from webinfer.passes.batch_rows import batch_rows, join_suppressions
 from webinfer.passes.chain_pools import chain_pools
 from webinfer.passes.compute_integers import compute_integers
@@ -17,17 +16,16 @@ from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.drop_rounding import drop_rounding, note_rounding
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.eliminate_transposes import eliminate_transposes
-from webinfer.passes.join_uniform import join_uniform
-from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
 from webinfer.passes.sink_dequantize import sink_dequantize
-from webinfer.passes.sink_upsample import sink_upsample
 from webinfer.rewrite.rules_activations import fuse_activations
 from webinfer.rewrite.rules_affine import fold_affine, fold_scales, split_scales
 from webinfer.rewrite.rules_attention import fuse_attention
 from webinfer.rewrite.rules_epilogues import fuse_activation, fuse_channel_pad_add, fuse_residual
 from webinfer.rewrite.rules_norms import fuse_layer_norm
+from webinfer.rewrite.rules_upsampling import join_uniform, sink_upsample
+from webinfer.rewrite.rules_windows import absorb_pads, merge_dilation
 
 Pass = Callable[[Graph], int]
 
