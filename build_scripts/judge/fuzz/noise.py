@@ -9,6 +9,12 @@ from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
 SHARES = {"float32": 4e-6, "float64": 4e-6, "float16": 1.5e-3}  # of each number; float64 is computed in float32
 NEAR_ZERO = 7e-7  # what polynomials and sums of terms of about 1 are off by where the result is near 0
 
+TRANSFORMS = frozenset("DFT STFT FFT IFFT RFFT IRFFT RFFT2D".split())  # sums of all that goes in
+NORMALIZATIONS = frozenset((  # a scale and a bias behind numbers of about 1, which may be one and the same operand
+    "BatchNormalization FusedBatchNormV3 GroupNormalization InstanceNormalization LayerNormalization "
+    "com.microsoft.SkipLayerNormalization"
+).split())  # fmt: skip
+
 
 class Noise:
     """One draw of it."""
@@ -43,9 +49,10 @@ def fed(
 
 
 def near_zero(nodes: Sequence[FuzzNode], polynomials: Container[str], piece: FuzzGraph) -> float:
-    """How far results near 0 may move: where terms cancel, as far as the largest operand's size says."""
-    if not any(node.op in polynomials for node in nodes):
+    """How far results near 0 may move: where terms cancel, as far as the largest of them says."""
+    names = {node.op for node in nodes}
+    if not names & (TRANSFORMS | NORMALIZATIONS) and not any(name in polynomials for name in names):
         return 0.0
-    sizes = [float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in piece.inputs.values() if a.dtype.kind == "f"]
-    is_sum = any(node.op in ("DFT", "STFT", "FFT", "IFFT", "RFFT", "IRFFT", "RFFT2D") for node in nodes)
-    return NEAR_ZERO * max([1.0, *sizes]) if is_sum else NEAR_ZERO
+    fed = [*piece.inputs.values(), *piece.constants.values()]
+    terms = [a for a in fed if a.dtype.kind == "f" and (names & TRANSFORMS or (names & NORMALIZATIONS and a.ndim <= 1))]
+    return NEAR_ZERO * max([1.0, *(float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in terms)])

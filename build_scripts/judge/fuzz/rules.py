@@ -11,6 +11,7 @@ from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
 
 SMALLEST, LARGEST = 1.2e-38, 1e37  # sizes that every GPU computes with as numbers
 NEARLY = 4e-6  # of the largest number beside it, or of 1: what sums may be off by
+TELL_ZEROS = ("div", "reciprocal", "rsqrt", "atan2", "pow")  # operators whose name holds this: 1 / -0 is -inf
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def reads_odd(difference: Difference, node: FuzzNode) -> bool:
 
 
 def reads_negative_zero(difference: Difference, node: FuzzNode) -> bool:
-    """Whether a zero with a sign goes in."""
+    """Whether a zero with a sign goes in, in a graph that tells zeros apart."""
+    if not any(word in node.op.lower() for node in difference.graph.nodes for word in TELL_ZEROS):
+        return False
     return any(a.dtype.kind == "f" and bool((np.signbit(a) & (a == 0)).any()) for a in difference.read(node))
 
 

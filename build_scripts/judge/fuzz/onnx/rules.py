@@ -11,6 +11,7 @@ from build_scripts.judge.fuzz.rules import (
     powers_overflow,
     reads_beyond,
     reads_nan,
+    reads_negative_zero,
     reads_nothing,
     reads_odd,
     whole_overflows,
@@ -25,7 +26,7 @@ _WEIGHTED = (
     "Col2Im Resize RoiAlign GridSample Conv ConvTranspose com.microsoft.FusedConv AveragePool LpPool LRN AffineGrid"
 ).split()
 _CELLS = (
-    "Attention GRU LSTM RNN com.microsoft.BiasGelu com.microsoft.Gelu com.microsoft.FastGelu "
+    "Attention GRU Gelu LSTM RNN com.microsoft.BiasGelu com.microsoft.Gelu com.microsoft.FastGelu "
     "com.microsoft.MultiHeadAttention"
 ).split()
 TIE = 1e-6  # of an axis
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", reads_nothing),
+    Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
     Rule(
         frozenset(["OneHot"]),
         "ONNX casts positions that are floats to integers; the runtime compares them as floats",

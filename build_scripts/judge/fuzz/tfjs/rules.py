@@ -77,6 +77,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(
+        frozenset(["FusedBatchNormV3"]),
+        "one factor and one term, both made of constants: infinite ones may meet there",
+        reads_odd,
+    ),
+    Rule(
         frozenset(["FloorDiv"]),
         "of floats TensorFlow and the runtime's WebAssembly give floats, its JavaScript int32",
         _reads_floats,
@@ -87,8 +92,8 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
     Rule(frozenset(["Equal", "NotEqual"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(
-        frozenset(["Max", "Min"]),
-        "the extreme of nothing is the least or largest number in TensorFlow; the runtime reads beyond the tensor",
+        frozenset("All Any Max Min".split()),
+        "of nothing TensorFlow gives what changes no result; the runtime reads beyond the tensor",
         reads_nothing,
     ),
     Rule(frozenset(["Mean"]), "TensorFlow's mean of nothing is a NaN; the runtime's 0", reads_nothing),

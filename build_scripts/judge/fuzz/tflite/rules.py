@@ -10,6 +10,7 @@ from build_scripts.judge.fuzz.rules import (
     odd_taps,
     powers_overflow,
     reads_nan,
+    reads_negative_zero,
     reads_odd,
     whole_overflows,
 )
@@ -59,6 +60,11 @@ def _nearly_equal(d: Difference, node: FuzzNode) -> bool:
     return bool((np.abs(a - b) < NEAR_STEP).any())
 
 
+def _beyond_int32(d: Difference, node: FuzzNode) -> bool:
+    quant = d.graph.quants[node.outputs[0]]
+    return any(a.dtype.kind == "f" and bool((np.abs(a) >= 2.0**31 * min(quant.scales)).any()) for a in d.read(node))
+
+
 def _by_channel(d: Difference, node: FuzzNode) -> bool:
     """Whether an operand has a scale for each channel."""
     return any(len(quant.scales) > 1 for name in node.inputs if (quant := d.graph.quants.get(name)) is not None)
@@ -85,6 +91,8 @@ RULES: tuple[Rule, ...] = (
         "LiteRT's running sum keeps a NaN or an infinity that the window has left",
         reads_odd,
     ),
+    Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
+    Rule(frozenset(["QUANTIZE"]), "LiteRT wraps around what lies 2^31 steps from zero", _beyond_int32),
     Rule(frozenset(["GELU"]), "minus infinity gives its limit, 0; LiteRT multiplies it by 0", reads_odd),
     Rule(
         frozenset(elementwise.ROWS) - {"QUANTIZE", "DEQUANTIZE"},

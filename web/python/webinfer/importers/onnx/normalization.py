@@ -55,12 +55,17 @@ def _batch_normalization(op: Operation) -> Value | list[Value]:
 
 def centred(op: Operation, x: Value, axes: Sequence[int], epsilon: float) -> tuple[Value, Value, Value]:
     """x less its mean over its deviation, both along `axes`; then the mean, and one over the deviation."""
+    difference, variance, mean = _moments(op, x, axes)
+    deviation = op.unary(ew.SQRT, op.binary(ew.ADD, variance, op.scalar_of(epsilon, variance.type.dtype)))
+    return op.binary(ew.DIV, difference, deviation), mean, deviation
+
+
+def _moments(op: Operation, x: Value, axes: Sequence[int]) -> tuple[Value, Value, Value]:
+    """x less its mean along `axes`, the variance, and the mean."""
     attrs = red.ReduceAttrs(tuple(sorted(axes)), keep_dims=True)
     mean = op.emit(red.REDUCE_MEAN, [x], attrs)
     difference = op.binary(ew.SUB, x, mean)
-    variance = op.emit(red.REDUCE_MEAN, [op.unary(ew.SQUARE, difference)], attrs)
-    deviation = op.unary(ew.SQRT, op.binary(ew.ADD, variance, op.scalar_of(epsilon, variance.type.dtype)))
-    return op.binary(ew.DIV, difference, deviation), mean, deviation
+    return difference, op.emit(red.REDUCE_MEAN, [op.unary(ew.SQUARE, difference)], attrs), mean
 
 
 def _instance_normalization(op: Operation) -> Value:
@@ -136,7 +141,14 @@ def _group_normalization(op: Operation) -> Value:
 def _mean_variance(op: Operation) -> Value:
     x = op.arranged(0)
     axes = [x.perm[op.axis(a, len(x.perm))] for a in op.wholes("axes", (0, 2, 3)) or ()]
-    return op.view(op.in_float32(x.value, lambda v: centred(op, v, axes, 1e-9)[0]), x.perm)
+    return op.view(op.in_float32(x.value, lambda v: _standardized(op, v, axes)), x.perm)
+
+
+def _standardized(op: Operation, x: Value, axes: Sequence[int]) -> Value:
+    """x less its mean over its deviation, to which ONNX adds the least divisor: not to the variance, as elsewhere."""
+    difference, variance, _ = _moments(op, x, axes)
+    deviation = op.binary(ew.ADD, op.unary(ew.SQRT, variance), op.scalar_of(1e-9, x.type.dtype))
+    return op.binary(ew.DIV, difference, deviation)
 
 
 def _lp_normalization(op: Operation) -> Value:
