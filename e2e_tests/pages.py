@@ -197,8 +197,12 @@ class DemoPage:
         """Chooses a backend by its label."""
         self.page.get_by_role("radio", name=name, exact=True).check(force=True)
 
+    def open_tools(self) -> None:
+        """Opens the developer tools."""
+        self.page.locator("#tools > summary").click()
+
     def measure(self) -> None:
-        """Measures where the time goes and waits for the figure."""
+        """Measures where the time goes and waits for the figure; the developer tools are open."""
         self.page.get_by_role("button", name="Measure").click()
         self.wait_for_profile()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from tests.language.test_language import MODEL_OF_BYTES as MODEL
@@ -46,7 +48,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     told = page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
     assert told
     answer = _said(page)["messages"][1]["content"]
-    assert page.page.locator("#chat .assistant .said").text_content() == answer
+    assert page.page.locator("#chat .assistant .said").text_content()
     chat = [{"role": "user", "content": "hello ab"}]
 
     async def native() -> str:
@@ -110,6 +112,57 @@ def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answ
     page.page.click("#send")
     page.wait_for("answer", lambda: _said(page).get("messages", [])[3:] and not _said(page).get("answering"))
     assert [said["role"] for said in _said(page)["messages"]] == ["user", "assistant"] * 2
+
+
+MARKDOWN = """**Two** steps:
+
+1. `pip install x`
+2. <img src=x onerror="document.title='hacked'">
+
+```python
+print("<b>")
+```
+
+| a | b |
+|---|---|
+| 1 | [here](https://example.com) and [there](javascript:alert(1)) |
+"""
+
+
+def test_answers_show_their_markdown_and_never_become_part_of_the_page(demo: Demo) -> None:
+    said = [{"role": "user", "content": "**how?**"}, {"role": "assistant", "content": MARKDOWN}]
+    kept = json.dumps({"messages": said, "fields": {}, "model": None})
+    page = demo("", path="/chat", init_script=f"sessionStorage.setItem('webinfer chat', {json.dumps(kept)})")
+    answer = page.page.locator("#chat .assistant .said")
+    page.wait_for("chat", lambda: answer.count())
+    assert answer.locator("strong").text_content() == "Two"
+    assert answer.locator("ol > li").count() == 2
+    assert answer.locator("pre code").text_content() == 'print("<b>")'
+    assert [link.get_attribute("href") for link in answer.locator("a").all()] == ["https://example.com"]
+    assert answer.locator("img").count() == 0
+    assert "<img src=x" in str(answer.text_content())
+    assert page.page.locator("#chat .user .said").text_content() == "**how?**"
+    assert page.page.title() != "hacked"
+
+
+def test_an_answer_is_written_again_and_a_question_changed(demo: Demo) -> None:
+    page = demo("", path="/chat")
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: _said(page).get("model"))
+    page.page.fill("#max-tokens", "4")
+    page.page.fill("#message-to-send", "hello")
+    page.page.keyboard.press("Enter")
+    page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
+    first = _said(page)["messages"]
+    page.page.get_by_role("button", name="Write again").click()
+    page.wait_for("a second answer", lambda: _said(page).get("messages") == first and not _said(page).get("answering"))
+    with page.page.expect_download() as download:
+        page.page.get_by_role("button", name="Save chat").click()
+    assert download.value.suggested_filename == "chat.md"
+    assert "hello" in Path(download.value.path()).read_text()
+    page.page.get_by_role("button", name="Edit").click()
+    assert page.page.input_value("#message-to-send") == "hello"
+    assert page.page.locator("#chat li").count() == 0
 
 
 def test_what_is_no_language_model_is_said(demo: Demo) -> None:

@@ -51,7 +51,7 @@ def test_readers_come_from_the_demo_and_read_page_after_page(docs: Docs) -> None
     site = page.get_by_role("navigation", name="Site")
     site.get_by_role("link", name="Demos").click()
     page.get_by_role("link", name="Face detection").click()
-    site.get_by_role("link", name="Documentation").click()
+    site.get_by_role("link", name="Docs").click()
     assert page.get_by_role("heading", level=1).inner_text() == FIRST
 
 
@@ -125,3 +125,29 @@ def test_the_example_of_a_page_runs_as_it_stands(browser: Browser, address: str)
     assert said == "regressors (1, 896, 16), classificators (1, 896, 1)"
     assert not [complaint for complaint in page.complaints if "favicon" not in complaint]
     page.close()
+
+
+def test_the_search_finds_a_passage_and_leads_there(docs: Docs) -> None:
+    page = docs()
+    page.keyboard.press("/")
+    page.keyboard.type("isolat thread")
+    result = page.locator("#results a", has_text="Threads and isolation")
+    result.first.wait_for()
+    assert "result" in page.locator("#search-status").inner_text()
+    result.first.click()
+    page.wait_for_url("**/docs/using#threads-and-isolation")
+    page.fill("#search", "qqqqxyz")
+    page.locator("#search-status", has_text="No results").wait_for()
+    assert page.locator("#results a").count() == 0
+
+
+def test_code_is_copied_without_prompts_and_without_what_it_prints(docs: Docs) -> None:
+    page = docs("using")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    holder = page.locator(".holder").first
+    holder.hover()
+    holder.get_by_role("button", name="Copy").click()
+    holder.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("import webinfer")
+    assert copied.strip() == holder.locator("pre").inner_text().strip()

@@ -28,6 +28,7 @@ RATIO = """(selector) => {
 def test_nothing_is_wider_than_the_screen(demo: Demo) -> None:
     page = demo("?backend=wasm", viewport={"width": 360, "height": 780})
     page.wait_for_result()
+    page.open_tools()
     for box in ("capabilities-box", "plan-box"):
         page.page.locator(f"#{box} summary").click()
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())
@@ -55,15 +56,18 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
         keyboard.press("Tab")
         order.append(page.page.evaluate(FOCUS))
     first = order.index("pick")
-    assert order[:first] == first * ["A"], order  # links: to the controls, home, and those of the navigation
+    # Links to the controls, home, and those of the navigation; then its menu for developers.
+    assert order[:first] == [*(first - 1) * ["A"], "SUMMARY"], order
     assert order[first : first + 4] == ["pick", "camera", "use-sample", "download-picture"], order
-    assert order[first + 4 : first + 6] == ["download-json", "wasm"], order
+    assert order[first + 4 : first + 9] == ["download-json", "download-csv", "0.5", "model", "wasm"], order
     page.page.locator("#use-sample").focus()
     keyboard.press("Enter")
     count = page.wait_for_result(after=count)["count"]
     page.page.locator("#backends input[value=wasm]").focus()
     keyboard.press("ArrowLeft")  # to WebGPU
     assert page.wait_for_result(after=count)["backend"] == "webgpu"
+    page.page.locator("#tools > summary").focus()
+    keyboard.press("Space")
     page.page.locator("#plan-box summary").focus()
     keyboard.press("Space")
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())
@@ -71,7 +75,7 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
 
 def test_focus_is_visible(demo: Demo) -> None:
     page = demo("?backend=wasm")
-    for selector in ("#pick", "#camera", "#plan-box summary"):
+    for selector in ("#pick", "#camera", "#tools > summary"):
         page.page.locator(selector).focus()
         page.page.keyboard.press("Shift+Tab")
         page.page.keyboard.press("Tab")
@@ -91,7 +95,7 @@ def test_controls_and_pictures_have_names(demo: Demo) -> None:
 
 
 def test_the_plan_is_a_table_with_every_step(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     page.page.locator("#plan-box summary").click()
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())

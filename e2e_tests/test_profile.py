@@ -57,13 +57,13 @@ def check_measurement(page: DemoPage, backend: str) -> None:
 
 
 def test_every_step_of_the_loaded_model_is_measured(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     check_measurement(page, "wasm")
 
 
 def test_the_page_says_how_far_the_measurement_is(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     page.page.evaluate(
         """() => {
@@ -81,7 +81,7 @@ def test_the_page_says_how_far_the_measurement_is(demo: Demo) -> None:
 
 
 def test_an_operator_unfolds_into_its_steps_by_keyboard(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     page.page.locator("#measure").focus()
     page.page.keyboard.press("Enter")
@@ -103,7 +103,7 @@ def test_an_operator_unfolds_into_its_steps_by_keyboard(demo: Demo) -> None:
 
 
 def test_the_figure_fits_narrow_pages_and_reads_well_in_light_and_dark(demo: Demo) -> None:
-    page = demo("?backend=wasm", viewport={"width": 360, "height": 780}, reduced_motion="reduce")
+    page = demo("?backend=wasm&tools=open", viewport={"width": 360, "height": 780}, reduced_motion="reduce")
     page.wait_for_result()
     page.measure()
     page.page.locator(".fold").first.click()
@@ -118,7 +118,7 @@ def test_the_figure_fits_narrow_pages_and_reads_well_in_light_and_dark(demo: Dem
 
 
 def test_a_measurement_goes_with_its_backend(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     count = page.wait_for_result()["count"]
     page.measure()
     page.select_backend("WebGPU")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 from collections.abc import Callable
 from functools import partial
@@ -66,6 +67,13 @@ def test_the_sample_s_result_is_the_one_that_the_home_page_shows(demo: Open, row
     picture = Image.open(download.value.path())
     size = result["image"] or {"width": 1200, "height": 480}
     assert picture.size == (size["width"], size["height"])
+    with page.page.expect_download() as download:
+        page.page.get_by_role("button", name="Download CSV").click()
+    lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert len(lines) == len(found)
+    for line, one in zip(lines, found, strict=True):
+        if "box" in one:
+            assert float(line["box.left"]) == pytest.approx(one["box"]["left"], abs=0.01)
 
 
 def test_the_home_page_draws_what_was_found_and_says_what_ran_here(demo: Open) -> None:

@@ -37,6 +37,7 @@ def test_without_webgpu_the_page_runs_on_wasm_and_says_so(demo: Demo, browser_wi
     assert "webgpu" in result["reason"].lower()
     if query:
         assert "wasm" in page.wait_for_error("backend-unavailable")["message"]
+    page.open_tools()
     page.page.locator("#capabilities-box summary").click()
     page.page.locator("#capabilities .absent", has_text="webgpu").wait_for()  # behind the first result, with "auto"
 
@@ -45,6 +46,7 @@ def test_without_isolation_the_page_works_and_says_why_it_has_one_thread(demo: D
     page = demo("?backend=wasm", address=bare_address)
     assert page.page.evaluate("crossOriginIsolated") is False
     assert len(page.wait_for_result()["faces"]) == 1
+    page.open_tools()
     page.page.locator("#capabilities-box summary").click()
     text = page.text("#capabilities")
     assert "one thread" in text
@@ -58,6 +60,7 @@ def test_over_plain_http_from_another_machine_the_page_works_and_files_are_still
     assert page.page.evaluate("[isSecureContext, Boolean(crypto.subtle), Boolean(navigator.gpu)]") == [False] * 3
     result = page.wait_for_result()
     assert (result["backend"], len(result["faces"])) == ("wasm", 1)
+    page.open_tools()
     page.page.locator("#capabilities-box summary").click()
     assert "so one thread is used\n\nopen the page over https or as localhost" in page.text("#capabilities")
     page.complaints.clear()  # Chromium says that it ignores the headers that isolate

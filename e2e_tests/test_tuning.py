@@ -74,7 +74,7 @@ def detect_again(page: DemoPage) -> dict[str, Any]:
 
 
 def test_tuning_shows_progress_leaves_results_right_and_survives_a_damaged_memory(demo: Demo, tmp_path: Path) -> None:
-    page = demo("?backend=webgpu", viewport={"width": 1100, "height": 900})
+    page = demo("?backend=webgpu&tools=open", viewport={"width": 1100, "height": 900})
     before = page.wait_for_result()
     status = tune(page)
     assert "default" in status or "saved" in status, status
@@ -101,7 +101,7 @@ def test_tuning_shows_progress_leaves_results_right_and_survives_a_damaged_memor
 
 
 def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) -> None:
-    page = demo("?backend=webgpu")
+    page = demo("?backend=webgpu&tools=open")
     count = page.wait_for_result()["count"]
     path = tmp_path / "broken.jsonl"
     path.write_text("this is no log\n")
@@ -117,7 +117,7 @@ def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) ->
 
 @pytest.mark.parametrize("features", [[], ["timestamp-query"]], ids=["clock", "timestamps"])
 def test_times_come_from_timestamps_or_from_the_clock(demo: Demo, features: list[str]) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     found = page.worker.evaluate(TIMES, features)
     assert found["has"] == bool(features)
@@ -125,7 +125,7 @@ def test_times_come_from_timestamps_or_from_the_clock(demo: Demo, features: list
 
 
 def test_the_panel_waits_for_webgpu(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     page.wait_for_result()
     assert "WebGPU only" in page.text("#tuning-status")
     assert page.page.locator("#tune").get_attribute("aria-disabled") == "true"
@@ -133,6 +133,6 @@ def test_the_panel_waits_for_webgpu(demo: Demo) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_panel_fits_narrow_screens(demo: Demo, scheme: str) -> None:
-    page = demo("?backend=wasm", viewport={"width": 360, "height": 780}, color_scheme=scheme)
+    page = demo("?backend=wasm&tools=open", viewport={"width": 360, "height": 780}, color_scheme=scheme)
     page.wait_for_result()
     assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

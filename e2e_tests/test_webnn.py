@@ -144,7 +144,7 @@ def test_a_part_of_the_suite_passes(browser: Browser) -> None:
 
 def test_the_page_runs_the_four_tests_on_this_device(demo: Callable[..., DemoPage]) -> None:
     page = demo("?size=8&rounds=2", path="/interop")
-    assert page.page.locator("header [aria-current=page]").inner_text() == "WebNN"
+    assert page.page.locator("header [aria-current=page]").text_content() == "WebNN interop"
     page.page.click("#start:enabled")
     page.wait_for("result", lambda: page.text("#status") == "Done.")
     assert page.result is not None

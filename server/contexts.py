@@ -29,6 +29,7 @@ class Link:
     address: str
     title: str
     here: bool  # whether it leads to the page that it is on
+    developers: bool = False  # whether it stands in the menu for developers
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class ModelChoice:
     """A model that a demo offers."""
 
     name: str
+    title: str
     size: str  # download size of all that the task loads with it, or that it is not available
 
 
@@ -90,8 +92,9 @@ class ProblemView:
 
 def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     """The frame of the page at this address."""
-    links = [(page.address, page.menu) for page in studio.pages] + [("/docs", "Documentation")] * studio.documented
-    shown = tuple(Link(address, title, address == here) for address, title in links)
+    links = [(page.address, page.menu, page.developers) for page in studio.pages]
+    links += [("/docs", "Docs", False)] * studio.documented
+    shown = tuple(Link(address, title, address == here, developers) for address, title, developers in links)
     files = {name: manifest.assets[url] for name, url in manifest.urls.items() if name.endswith((".js", ".css"))}
     hashes = {name: integrity_of(asset.sha256) for name, asset in files.items()}
     return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown, inline_script(manifest, FIRST))
@@ -100,7 +103,9 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
 def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup, fetches: bool) -> TaskView:
     """The context of a demo's page, with the site's island; `fetches`: whether packages of models can be asked for."""
     offered = demo.models or (demo.model,)
-    models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also), fetches)) for name in offered)
+    models = tuple(
+        ModelChoice(name, demo.titles.get(name, name), _size(manifest, (name, *demo.also), fetches)) for name in offered
+    )
     options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
     frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
     schema = manifest.public["page"]["tasks"][demo.task]

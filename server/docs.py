@@ -8,7 +8,7 @@ the style sheet colours them for light and dark and screen readers can read thei
 import itertools
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -41,6 +41,15 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """What stands below one heading, as plain text: a result of the search."""
+
+    heading: str
+    anchor: str  # "" of what stands below the title
+    text: str
+
+
+@dataclass(frozen=True)
 class DocsPage:
     """One page of the documentation, ready to be put into the template."""
 
@@ -49,6 +58,7 @@ class DocsPage:
     summary: str  # its first paragraph as plain text
     headings: tuple[Heading, ...]
     anchors: frozenset[str]  # of headings of every level
+    passages: tuple[Passage, ...]  # in their order
     html: Markup
 
     @property
@@ -113,7 +123,46 @@ def read_page(file: Path) -> DocsPage:
     paragraphs = (plain_text(inline) for opening, inline in pairs if opening.type == "paragraph_open")
     html = markdown.renderer.render(tokens, markdown.options, {"folder": file.parent, "file": file})
     title = plain_text(tokens[1])
-    return DocsPage(file.stem, title, next(paragraphs, title), tuple(headings), frozenset(anchors), Markup(html))
+    return DocsPage(
+        file.stem,
+        title,
+        next(paragraphs, title),
+        tuple(headings),
+        frozenset(anchors),
+        tuple(_passages(tokens)),
+        Markup(html),
+    )
+
+
+def _passages(tokens: Sequence[Token]) -> Iterator[Passage]:
+    """The text of a page, cut at its headings."""
+    heading, anchor, parts = "", "", list[str]()
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "heading_open":
+            if parts:
+                yield Passage(heading, anchor, " ".join(parts))
+            heading, parts = plain_text(token), []
+            anchor = str(before.attrGet("id")) if before.tag != "h1" else ""
+        elif token.type == "inline":
+            parts.append(plain_text(token))
+        elif token.type == "fence":
+            parts.append(token.content)
+    yield Passage(heading, anchor, " ".join(parts))
+
+
+def search_index(sections: Sequence[Section]) -> list[dict[str, str | int]]:
+    """What the search of the documentation looks through: {id, address, page, heading, text} of each passage."""
+    pairs = [(page, passage) for section in sections for page in section.pages for passage in page.passages]
+    return [
+        {
+            "id": i,
+            "address": page.address + (f"#{passage.anchor}" if passage.anchor else ""),
+            "page": page.title,
+            "heading": passage.heading,
+            "text": passage.text,
+        }
+        for i, (page, passage) in enumerate(pairs)
+    ]
 
 
 def plain_text(inline: Token) -> str:

@@ -1,36 +1,43 @@
-"""The documentation: one HTML page for each Markdown file."""
+"""The documentation: one HTML page for each Markdown file, and what its search looks through."""
+
+import json
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from server.contexts import docs_pages
-from server.docs import read_docs
+from server.docs import read_docs, search_index
 from server.manifest import Manifest
 from server.pages import PageRenderer, page_response
 from server.settings import Settings
 from server.studio import Studio
 
 
-def documentation_pages(manifest: Manifest, settings: Settings, studio: Studio) -> dict[str, bytes]:
-    """Each page of the documentation by its name.
+def documentation(manifest: Manifest, settings: Settings, studio: Studio) -> tuple[dict[str, bytes], bytes]:
+    """Each page of the documentation by its name, and the JSON file that its search reads.
 
-    Raises: DocsError if one is broken
+    Raises: DocsError if a page is broken
     """
     render = PageRenderer(settings)
-    contexts = docs_pages(manifest, studio, read_docs(settings.docs))
-    return {context.page.name: render("docs.html", context) for context in contexts}
+    sections = read_docs(settings.docs)
+    pages = {context.page.name: render("docs.html", context) for context in docs_pages(manifest, studio, sections)}
+    return pages, json.dumps(search_index(sections), ensure_ascii=False).encode()
 
 
 def docs_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
-    """The routes /docs and /docs/<page>.
+    """The routes /docs, /docs/search.json and /docs/<page>.
 
     Raises: DocsError if a page of the documentation is broken
     """
     router = APIRouter()
-    bodies = documentation_pages(manifest, settings, studio)
+    bodies, searched = documentation(manifest, settings, studio)
 
     @router.api_route("/docs", methods=["GET", "HEAD"])
     async def first(request: Request) -> Response:
         return page_response(bodies["index"], request)
+
+    @router.api_route("/docs/search.json", methods=["GET", "HEAD"])
+    async def search() -> Response:
+        return Response(searched, media_type="application/json", headers={"Cache-Control": "no-cache"})
 
     @router.api_route("/docs/{name}", methods=["GET", "HEAD"])
     async def page(name: str, request: Request) -> Response:

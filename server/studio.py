@@ -46,6 +46,7 @@ class Demo:
     parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)  # of models, where the page offers a choice
     also: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
@@ -71,6 +72,7 @@ class Page:
     summary: str
     address: str = ""
     lab: bool = False  # whether only a server with a lab has it
+    developers: bool = False  # whether the navigation has it in the menu for developers
 
 
 @dataclass(frozen=True)

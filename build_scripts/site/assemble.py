@@ -138,7 +138,7 @@ def assemble() -> None:
 
 def script_roots() -> list[str]:
     """The scripts that come as one file with all that they import: the worker's and each page's."""
-    return ["engine_worker", "page", *(page.slug for page in read_studio(TABLES[0].parent, lab=True).pages)]
+    return ["engine_worker", "page", "docs", *(page.slug for page in read_studio(TABLES[0].parent, lab=True).pages)]
 
 
 def _folders_of(assets: list[Asset]) -> list[Asset]:

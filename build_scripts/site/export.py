@@ -24,7 +24,7 @@ from server.integrity import policy_with
 from server.manifest import Manifest, read_manifest
 from server.middleware import CONTENT_SECURITY_POLICY
 from server.routes_assets import SERVICE_WORKER
-from server.routes_docs import documentation_pages
+from server.routes_docs import documentation
 from server.routes_pages import application_pages
 from server.settings import Settings
 from server.studio import Demo, Studio, read_studio
@@ -79,15 +79,19 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
             raise BuildError(f"there is no demo {slug!r}; there are {', '.join(demo.slug for demo in studio.demos)}")
         manifest, studio = files_of(manifest, demo), Studio((demo,), (), documented=False)
     pages = application_pages(manifest, replace(settings, fetch_models=""), studio)
+    files_beside: dict[str, bytes] = {}
     if slug is not None:
         pages = {"/": pages[f"/{slug}"]}
     else:
-        docs = documentation_pages(manifest, settings, studio)
+        docs, searched = documentation(manifest, settings, studio)
+        files_beside["docs/search.json"] = searched
         pages |= {"/docs" if name == "index" else f"/docs/{name}": body for name, body in docs.items()}
     check_folder(folder)
     try:
         with _whole_files().replaced(folder) as fresh:
             _write_site(fresh, manifest, pages, isolate)
+            for name, data in files_beside.items():
+                _write(fresh / name, data)
     except OSError as error:
         raise BuildError(f"nothing is exported: {error}") from error
     files = [path for path in folder.rglob("*") if path.is_file()]

@@ -57,7 +57,8 @@ def _licences(files: Iterable[str]) -> bytes:
     """The licences of the packages that these files belong to, each text once."""
     packages: dict[str, list[str]] = {}
     for name in sorted({_package(file) for file in files if PACKAGES in file}):
-        licence = (NODE_MODULES / name / "LICENSE").read_text(encoding="utf-8").strip()
+        file = next((NODE_MODULES / name).glob("LICEN[CS]E*"))
+        licence = file.read_text(encoding="utf-8").strip()
         packages.setdefault(licence, []).append(name)
     texts = [f"{', '.join(names)}:\n\n{licence}\n" for licence, names in packages.items()]
     return "/*!\n{}*/\n".format("\n".join(texts)).encode() if texts else b""

@@ -88,12 +88,15 @@ export function hideMessage() {
 export function showTimes({ prepare_ms, infer_ms, decode_ms }) {
   byId("prepare").textContent = prepare_ms.toFixed(1);
   byId("infer").textContent = infer_ms.toFixed(1);
+  byId("model-time").textContent = infer_ms.toFixed(1);
   byId("decode").textContent = decode_ms.toFixed(1);
 }
 
-/** Frames per second, or null for none. */
+/** Frames per second of the camera or a film; null while a single picture is shown. */
 export function showRate(rate) {
-  if (byId("fps")) byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
+  if (!byId("rate")) return;
+  byId("rate").hidden = rate === null;
+  byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
 }
 
 /** What the engine runs on, in a sentence. */

@@ -1,10 +1,11 @@
 // The page "Chat": a language model in, messages, and answers token by token. What any of it means is the engine's
 // business (webinfer/page/chat_controller.py).
 
-import { bubble, following } from "./chat_bubbles.js";
+import { bubble, dropLast, following, offer, write } from "./chat_bubbles.js";
 import { pythonOf } from "./chat_code.js";
 import { recalled, remember } from "./chat_memory.js";
-import { byId, el } from "../../ui/dom.js";
+import { watchFiles } from "../../media/drops.js";
+import { byId, download, el } from "../../ui/dom.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
 
 const KNOWN = "smollm2-135m";
@@ -34,10 +35,11 @@ function fail(error) {
 function allow() {
   byId("chat").dataset.hint = model ? "Write a message below." : "No model is open yet. SmolLM2 (98 MB) answers short questions in English; a .gguf file of your own may know more.";
   byId("send").disabled = !model || answering;
-  byId("new-chat").disabled = !messages.length || answering;
+  for (const id of ["new-chat", "save-chat"]) byId(id).disabled = !messages.length || answering;
   for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering;
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
+  offer(answering || !model ? [] : messages, { again, change });
 }
 
 /** Asks what weights are kept here, and shows it. */
@@ -112,6 +114,10 @@ async function open(source) {
   }
 }
 
+function openFile(file) {
+  if (!answering) open({ files: { [file.name]: file } });
+}
+
 function drawing() {
   const number = (id) => Number(byId(id).value);
   return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens") };
@@ -149,12 +155,13 @@ async function send(content) {
   try {
     const told = await calls.ask("chat_answer", { messages: [...instructions(), ...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} tokens`), piece);
     messages.push({ role: "assistant", content: told.text });
+    write(reply, told.text);
     const speed = told.tokens > 1 ? (1000 * (told.tokens - 1)) / told.answer_ms : 0;
     showWork(null, `${told.tokens} tokens, ${speed.toFixed(1)} tokens/s; ${told.stopped ? "stopped" : "done"}${told.left_out ? `. The oldest ${told.left_out} messages no longer fit: the model does not read them.` : ""}`);
     tell({ told });
   } catch (error) {
     messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
-    for (const said of [...byId("chat").children].slice(-2)) said.remove();
+    dropLast(2);
     byId("message-to-send").value ||= content;
     fail(error);
   } finally {
@@ -165,6 +172,31 @@ async function send(content) {
     tell();
     byId("message-to-send").focus();
   }
+}
+
+/** Takes the last question and its answer out of the chat; the question. */
+function takeBack() {
+  dropLast(2);
+  return messages.splice(-2)[0].content;
+}
+
+/** Has the last question answered once more. */
+function again() {
+  send(takeBack());
+}
+
+/** Gives the last question back to where it was written. */
+function change() {
+  byId("message-to-send").value = takeBack();
+  allow();
+  tell();
+  byId("message-to-send").focus();
+}
+
+/** The chat as a file that people and programs read: Markdown. */
+function save() {
+  const said = [...instructions(), ...messages].map(({ role, content }) => `**${role === "user" ? "You" : role === "system" ? "Instructions" : "Model"}**\n\n${content}\n`);
+  download("chat.md", [said.join("\n")], "text/markdown");
 }
 
 /** Opens again what was open; else gets ready for what may be opened. */
@@ -222,11 +254,13 @@ byId("new-chat").addEventListener("click", () => {
 byId("open-known").addEventListener("click", () => open({ name: KNOWN }));
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("forget").addEventListener("click", forget);
+byId("save-chat").addEventListener("click", save);
 byId("file").addEventListener("change", ({ target }) => {
   const [file] = target.files;
-  if (file) open({ files: { [file.name]: file } });
+  if (file) openFile(file);
   target.value = "";
 });
+watchFiles(byId("chat"), openFile, (error) => troubles.show(error));
 for (const id of ["temperature", "top-p", "max-tokens", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
 addEventListener("pagehide", keep);
 restore();

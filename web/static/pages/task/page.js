@@ -175,10 +175,11 @@ function select(wanted, name, value = wanted[name]) {
 }
 
 function setOption(field) {
-  if (!field.reportValidity()) return;
   options = { ...options, [field.dataset.option]: field.valueAsNumber };
   select({ options }, field.dataset.option, field.value);
 }
+
+const showOption = (field) => (field.parentElement.querySelector("output").textContent = field.value);
 
 const progress = new panels.Progress();
 const troubles = new Troubles();
@@ -234,7 +235,12 @@ byId("backends").addEventListener("change", ({ target }) => {
   select({ backend: target.value }, "backend");
 });
 byId("model")?.addEventListener("change", ({ target }) => select({ model: target.value }, "model"));
-for (const field of document.querySelectorAll("[data-option]")) field.addEventListener("change", () => setOption(field));
+for (const field of document.querySelectorAll("[data-option]")) {
+  field.addEventListener("input", () => showOption(field));
+  field.addEventListener("change", () => setOption(field));
+}
+byId("tools").open = address.get("tools") === "open";
+byId("tools").addEventListener("toggle", ({ target }) => address.set("tools", target.open ? "open" : null));
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
 new ResizeObserver(() => results.redraw()).observe(byId("stage"));
 
@@ -242,6 +248,9 @@ take();
 progress.begin("Starting the engine");
 engine.start();
 if (byId("model")) byId("model").value = settings.model;
-for (const field of document.querySelectorAll("[data-option]")) field.value = options[field.dataset.option];
+for (const field of document.querySelectorAll("[data-option]")) {
+  field.value = options[field.dataset.option];
+  showOption(field);
+}
 stage.showSample();
 if (address.get("source") === "camera") stage.toggleLive();

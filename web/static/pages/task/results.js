@@ -2,6 +2,7 @@
 // looks is the business of results/<kind>.js; which kind it is, and what things are called, the engine says when it is ready.
 
 import { byId, download, say } from "../../ui/dom.js";
+import { asCsv } from "./results_csv.js";
 import { fillTable } from "./results_table.js";
 import { coverDrawing } from "../../ui/drawing.js";
 import { drawWhole, viewAt, viewOn } from "../../ui/overlay.js";
@@ -49,6 +50,7 @@ export class Results {
     this.#paint = paint;
     darkness.addEventListener("change", () => this.redraw());
     byId("download-json").addEventListener("click", () => this.#offer(this.#json(), "json"));
+    byId("download-csv").addEventListener("click", () => this.#offer(new Blob([asCsv(this.#shown.found)], { type: "text/csv" }), "csv"));
     byId("download-picture").addEventListener("click", async () => this.#offer(await this.picture(), "png"));
   }
 

@@ -1,0 +1,83 @@
+// The documentation's pages: a search over all of them, and a copy button at every piece of code.
+
+import MiniSearch from "minisearch";
+import { byId, el, say } from "../../ui/dom.js";
+
+const MOST = 12; // results
+const AROUND = 90; // characters of text before and behind the first match
+const COPIED_MS = 1_500;
+
+const home = new URL(document.documentElement.dataset.home, document.baseURI).pathname;
+let index = null; // a promise of the search's index, once somebody searches
+
+/** The sections of all pages, which the server lists beside them: {id, address, page, heading, text}. */
+async function sections() {
+  const answer = await fetch(`${home}docs/search.json`);
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  return answer.json();
+}
+
+async function readIndex() {
+  const found = new MiniSearch({ fields: ["heading", "page", "text"], storeFields: ["address", "page", "heading", "text"] });
+  found.addAll(await sections());
+  return found;
+}
+
+/** What stands around the first of the words in a text. */
+function excerpt(text, words) {
+  const at = Math.max(0, Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0), text.length));
+  const begin = at >= text.length ? 0 : Math.max(0, at - AROUND);
+  const end = Math.min(text.length, begin + 2 * AROUND);
+  return `${begin ? "… " : ""}${text.slice(begin, end).trim()}${end < text.length ? " …" : ""}`;
+}
+
+function row({ address, page, heading, text, terms }) {
+  const title = heading === page ? page : `${page}: ${heading}`;
+  return el("li", {}, el("a", { href: `${home}${address.slice(1)}` }, el("strong", { text: title }), el("span", { class: "quiet", text: excerpt(text, terms) })));
+}
+
+async function search() {
+  const words = byId("search").value.trim();
+  let found = [];
+  try {
+    index ??= readIndex();
+    found = words ? (await index).search(words, { prefix: true, fuzzy: 0.15, combineWith: "AND", boost: { heading: 3, page: 2 } }) : [];
+  } catch ({ message }) {
+    index = null; // the next key asks again
+    return say(byId("search-status"), `The search could not be loaded: ${message}.`);
+  }
+  if (words !== byId("search").value.trim()) return; // typed on meanwhile
+  byId("results").replaceChildren(...found.slice(0, MOST).map(row));
+  say(byId("search-status"), words ? `${found.length || "No"} ${found.length === 1 ? "result" : "results"}` : "");
+}
+
+/** A button that copies a piece of code; terminals' prompts and what they printed stay behind. */
+function copyButton(code) {
+  const button = el("button", { type: "button", class: "copy", text: "Copy", on: { click: copy } });
+  async function copy() {
+    const prompts = [...code.querySelectorAll(".gp, .go")];
+    const lines = prompts.length ? code.textContent.split("\n").filter((line) => line.startsWith("$ ")).map((line) => line.slice(2)).join("\n") : code.textContent;
+    try {
+      await navigator.clipboard.writeText(lines);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code); // over plain http there is no clipboard
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
+  }
+  return button;
+}
+
+for (const code of document.querySelectorAll("pre.code:not(.output)")) {
+  const holder = el("div", { class: "holder" });
+  code.replaceWith(holder);
+  holder.append(code, copyButton(code));
+}
+byId("search").addEventListener("input", search);
+byId("search-box").hidden = false;
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, textarea, select")) return;
+  event.preventDefault();
+  byId("search").focus();
+});
