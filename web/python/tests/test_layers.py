@@ -75,6 +75,7 @@ ALLOWED = {
         "backends.wasm.executor",
         "backends.webgpu.compilation",
     },
+    "pipelines": LEAVES | {"tasks.base", "session.reports", "host"},  # results of tasks
     "compat": LEAVES | {"", "importers.formats"},  # the public names, as any user, and what a file says of itself
     "lab": EVERYTHING,
     "page": EVERYTHING,
@@ -83,7 +84,7 @@ ALLOWED = {
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }
-PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
+PLATFORM = {"av", "cv2", "js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
 LAZY_NUMPY = {
     "tensor",
     "cli",

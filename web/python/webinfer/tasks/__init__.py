@@ -6,10 +6,12 @@ model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd`
 """
 
 import inspect
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from webinfer.errors import InputError
+from webinfer.host.interface import Host
 from webinfer.tasks.audio_classifier import AudioClassifier, SoundEvent
 from webinfer.tasks.background_remover import BackgroundRemover
 from webinfer.tasks.base import Box, Task
@@ -24,10 +26,12 @@ from webinfer.tasks.holistic_landmarker import HolisticLandmarker, PersonLandmar
 from webinfer.tasks.landmark_names import BodyLandmark, HandLandmark, PoseLandmark
 from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.multi_pose import BodyPose, MultiPoseDetector
+from webinfer.tasks.names import task_name
 from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
 from webinfer.tasks.sentence_embedder import Embedding, SentenceEmbedder
+from webinfer.tasks.task_pipeline import Pipeline
 from webinfer.tasks.text_reader import TextLine, TextReader
 from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
@@ -64,6 +68,7 @@ __all__ = [
     "MultiPoseDetector",
     "ObjectDetector",
     "PersonLandmarks",
+    "Pipeline",
     "PoseLandmark",
     "PoseLandmarker",
     "PoseLandmarks",
@@ -91,25 +96,32 @@ LATE_TASKS = {"text-generation": "webinfer.language.generator"}  # of rooms that
 
 
 def pipeline(task: str, model: Any = None, **options: Any) -> Any:
-    """The task of this name, ready when awaited: `await (await webinfer.pipeline("face-landmarks")).run(image)`.
+    """The task of this name. In a script: `webinfer.pipeline("object-detection")("photo.jpg")`.
 
-    "text-generation" streams as well without being awaited: `async for piece in pipeline(…).stream(messages)`.
+    In async code: `task = await webinfer.pipeline("object-detection")`, then `await task("photo.jpg")`.
+    Names are ours, Hugging Face's or MediaPipe's. "text-generation" streams without being awaited as well:
+    `async for piece in pipeline(…).stream(messages)`.
 
     `model` is the task's own where none is given; `options` are those of the task's `create`.
 
-    Raises:  InputError if there is no such task or it has no such option; what its `create` raises
+    Raises:  InputError if there is no such task or it has no such option; what its `create` raises when it is opened
     """
-    late = LATE_TASKS.get(task)
+    name = task_name(task, (*TASKS, *LATE_TASKS))
+    late = LATE_TASKS.get(name)
     if late is not None:
         return import_module(late).PendingGenerator(model, options)
-    return _created(task, model, options)
+    _check_options(name, options)
+    return Pipeline(name, partial(_created, name, model, options))
 
 
-async def _created(task: str, model: Any, options: dict[str, Any]) -> Any:
-    if task not in TASKS:
-        raise InputError(f"there is no task {task!r}; there are {', '.join(sorted((*TASKS, *LATE_TASKS)))}")
+async def _created(task: str, model: Any, options: dict[str, Any], host: Host | None) -> Any:
     create = TASKS[task].create
-    known = inspect.signature(create).parameters
+    if host is not None and "host" in inspect.signature(create).parameters:
+        options = {"host": host, **options}
+    return await (create(**options) if model is None else create(model, **options))
+
+
+def _check_options(task: str, options: dict[str, Any]) -> None:
+    known = inspect.signature(TASKS[task].create).parameters
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}")
-    return await (create(**options) if model is None else create(model, **options))

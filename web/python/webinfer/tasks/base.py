@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
 from webinfer.models.registry import known_model
@@ -29,6 +31,7 @@ from webinfer.tensor import Tensor
 Found = TypeVar("Found")
 Keypoint = tuple[float, float]  # x, y
 Size = tuple[int, int]  # width and height of an image, pixels
+ANSWERS = "webinfer.pipelines"  # of a room above: imported at the first call
 NO_SIZE = (1, 1)  # of results that came of no image
 
 
@@ -64,6 +67,25 @@ class Thing:
         """The box in parts of the image's width and height, as MediaPipe's relative bounding boxes are."""
         box: Box = self.box
         return box.normalized(self.image_size)
+
+
+class PixelMap:
+    """What masks share: their dataclasses have `width`, `height` and `values`."""
+
+    __slots__ = ()
+    width: Any
+    height: Any
+    values: Any
+
+    def array(self, name: str = "values") -> Any:
+        """A field of the mask as a NumPy array [height, width] over the same memory; NumPy must be installed."""
+        found: memoryview = getattr(self, name)
+        dtype = DType.FLOAT32 if found.format == "f" else DType.UINT8
+        return Tensor(found, (self.height, self.width), dtype).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.array()
+        return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
 
 
 def placed(found: Any, size: Size) -> Any:
@@ -150,6 +172,23 @@ class Task(LoopLocked, ABC, Generic[Found]):
     @abstractmethod
     async def run(self, given: Any, /) -> list[Found]:
         """What is found in what is given, of the kind that the task `takes`."""
+
+    async def __call__(self, source: Any, /, **options: Any) -> Any:
+        """`Results` of a path, an address, bytes, an image or an array; of a list, a folder or a pattern a `Batch`.
+
+        They print, plot, save and convert themselves (webinfer.pipelines.results). `options` are those of `run`.
+
+        Raises:  InputError if the source names nothing that the task takes; what `run` raises
+        """
+        return await import_module(ANSWERS).answered(self, source, options)
+
+    def stream(self, source: Any, /, **options: Any) -> AsyncIterator[Any]:
+        """`Results` of each frame of a video file, of each picture of an iterable, or of each of several sources.
+
+        Raises:  as a call; InputError if nothing that reads videos is installed
+        """
+        found: AsyncIterator[Any] = import_module(ANSWERS).streamed(self, source, options)
+        return found
 
     @property
     def beside(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from webinfer.models.layouts import Pixels
 from webinfer.session.options import real_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import PictureTask, PixelMap, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec, Size, sizes
 from webinfer.tasks.landmarks import crop_inputs
 from webinfer.tasks.last_plan import LastPlan
@@ -37,7 +37,7 @@ LEAST = 0.2  # score of a body whose pixels are told from others'
 
 
 @dataclass(frozen=True, slots=True)
-class BodyMask:
+class BodyMask(PixelMap):
     """Bodies in a picture, row by row and as large as it.
 
     `values` are probabilities 0..1 that a pixel shows a person, float32. `parts` are numbers of PARTS plus one, uint8,

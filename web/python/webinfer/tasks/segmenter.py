@@ -13,7 +13,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import SELFIE, SELFIE_LANDSCAPE, PictureInput
 from webinfer.session.loading import load
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import PictureTask, PixelMap, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec, Size, sizes
 from webinfer.tasks.gpu_mask import GpuMask, MaskPainter, mask_painter
 from webinfer.tasks.last_plan import LastPlan
@@ -26,7 +26,7 @@ INPUTS: dict[tuple[int, ...], PictureInput] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class Mask(PixelMap):
     """Probabilities 0..1 that a pixel belongs to a person, float32, row by row, over all of the picture."""
 
     width: int

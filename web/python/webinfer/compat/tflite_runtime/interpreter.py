@@ -262,7 +262,7 @@ class SignatureRunner:
 
 @contextmanager
 def _as_value_error() -> Iterator[None]:
-    """Turns errors of webinfer into ValueErrors with the same text, as LiteRT raises them."""
+    """Raises errors of webinfer as ValueErrors with the same text, as LiteRT does."""
     try:
         yield
     except webinfer.WebinferError as error:

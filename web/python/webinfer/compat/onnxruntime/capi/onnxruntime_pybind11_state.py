@@ -21,13 +21,13 @@ class InvalidArgument(Exception):
 
 
 class NoSuchFile(Exception):
-    """There is no model file at this path."""
+    """No model file has this path."""
 
     code = 3
 
 
 class NoModel(Exception):
-    """There is no model."""
+    """No model is loaded."""
 
     code = 4
 
