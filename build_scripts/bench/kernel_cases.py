@@ -32,11 +32,11 @@ def case_of(label: str, node: Any, texts: dict[str, int]) -> dict[str, Any]:
 def fused_cases(models: Path, name: str, texts: dict[str, int]) -> Iterator[dict[str, Any]]:
     """Every distinct fusion of a model, with each of its candidates; "separate" takes a dispatch for each node."""
     from webinfer.backends.webgpu.dispatch import Target
-    from webinfer.backends.webgpu.fusion import find_fusions
+    from webinfer.backends.webgpu.fused_groups import find_fusions
     from webinfer.graph.ir import Graph
 
     target, seen = Target(LIMITS, Recorder({}).features), set()
-    for last, (fusion, _) in find_fusions(_graph(models, name), set(), target).items():
+    for last, (fusion, _) in find_fusions(_graph(models, name), target).items():
         if fusion.key not in seen:
             seen.add(fusion.key)
             nodes = [*fusion.absorbed, last]

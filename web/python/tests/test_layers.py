@@ -13,7 +13,7 @@ ENGINE = ROOT / "web" / "python" / "webinfer"
 LEAVES = {"errors", "dtypes", "flags", "deprecated", "packing", "spans", "tensor", "version"}
 EVERYTHING = {"*"}
 BACKEND = LEAVES | {
-    "ops", "graph", "plan", "lowering", "codegen", "host.interface", "host.gpu", "backends.base", "tune",
+    "ops", "graph", "plan", "lowering", "codegen", "rewrite", "host.interface", "host.gpu", "backends.base", "tune",
 }  # fmt: skip
 SESSION = LEAVES | {  # backends only through their contract
     "graph", "ops", "importers", "passes", "models", "tune", "authoring", "host.interface", "host.gpu", "host.current",

@@ -14,12 +14,13 @@ from tests.webgpu.test_device import disguised
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu import schedule as scheduling
-from webinfer.backends.webgpu.aliasing import Aliases, find_aliases
+from webinfer.backends.webgpu.aliasing import bindable_aliases
 from webinfer.backends.webgpu.executor import _recipe
 from webinfer.backends.webgpu.schedule import Schedule, make_schedule
 from webinfer.backends.webgpu.soundness import check_schedule
 from webinfer.errors import CompilerError
 from webinfer.graph.ir import Graph, apply
+from webinfer.lowering.aliasing import Aliases
 from webinfer.ops.movement import CONCAT, ConcatAttrs
 
 
@@ -49,7 +50,7 @@ def test_random_views_and_stacks_are_written_in_full() -> None:
 
 
 def _all_at_the_start(graph: Graph, *args: object) -> Aliases:
-    return {value: (owner, 0) for value, (owner, _) in find_aliases(graph, *args).items()}  # type: ignore[arg-type]
+    return {value: (owner, 0) for value, (owner, _) in bindable_aliases(graph, *args).items()}  # type: ignore[arg-type]
 
 
 def _without(place: int) -> Callable[[Schedule], None]:
@@ -74,7 +75,7 @@ def _ends_early(schedule: Schedule) -> None:
 
 
 def test_parts_in_one_place_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "find_aliases", _all_at_the_start)
+    monkeypatch.setattr(scheduling, "bindable_aliases", _all_at_the_start)
     s = Stacks()
     s.output(s.joined(s.computed(), s.computed(s.x)))
     with pytest.raises(CompilerError, match=f"output 'c2' on webgpu: byte {4 * SIZE} is never written"):

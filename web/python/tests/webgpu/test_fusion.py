@@ -14,7 +14,8 @@ from tests.webgpu.test_device import disguised
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
+from webinfer.backends.webgpu.fused_groups import find_fusions
+from webinfer.backends.webgpu.fusion import SEPARATE
 from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
@@ -98,7 +99,7 @@ def test_fused_blocks_are_right_however_they_are_cut(name: str) -> None:
     graph = graph_of(x, block(x, **options))
     data = RNG.uniform(-1, 1, x.type.shape).astype(np.float32)
     want = run(outputs_of(reference, graph, host, data))
-    ((fusion, _),) = find_fusions(graph, set(), HARDWARE).values()
+    ((fusion, _),) = find_fusions(graph, HARDWARE).values()
     for choice in fusion.candidates(HARDWARE)[::3]:
         got = run(outputs_of(webgpu, graph, host, data, tuned={fusion.key: choice}))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=choice)
@@ -107,7 +108,7 @@ def test_fused_blocks_are_right_however_they_are_cut(name: str) -> None:
 def test_a_block_is_one_dispatch_unless_the_tuner_says_otherwise() -> None:
     x = image(1, 12, 10, 20)
     graph = graph_of(x, block(x, 32, stride=2, pool=HALVED))
-    ((fusion, share),) = find_fusions(graph, set(), HARDWARE).values()
+    ((fusion, share),) = find_fusions(graph, HARDWARE).values()
     assert len(make_schedule(graph, HARDWARE).run) == 1
     assert fusion.candidates(HARDWARE)[0] == share.name
     assert fusion.candidates(HARDWARE)[-1] == SEPARATE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from webinfer.graph.ir import Graph, Node, Op, Value
 from webinfer.graph.queries import scalar_constant
@@ -23,8 +24,14 @@ class Facts:
         self.reads = Counter(value for node in graph.nodes for value in node.inputs if value is not None)
         self.order = {node: i for i, node in enumerate(graph.nodes)}
         self.gone = set[Node]()
+        self._graph = graph
         self.fixed = graph.fixed_values()  # which backends compute when they load the graph
         self._factors = dict[Factor, tuple[float, list[Factor]] | None]()
+
+    @cached_property
+    def readers(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, of a graph that stays as it is."""
+        return self._graph.consumers()
 
     def is_known(self, value: Value | None) -> bool:
         """Whether the value is absent, a constant or computed at load."""

@@ -11,6 +11,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value
@@ -19,6 +20,7 @@ from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.patterns import Call, Match, Pattern, Product, Scalar, Variable
 
 Condition = Callable[[Match], bool]
+T = TypeVar("T")
 Replacement = Callable[[Match], Sequence[Node] | None]
 
 
@@ -115,3 +117,24 @@ def _first(rules: Sequence[Rule], node: Node, facts: Facts) -> tuple[Sequence[No
     if len(node.outputs) != 1:
         return None
     return next((made for row in rules if (made := row.applied(node, facts)) is not None), None)
+
+
+def places(facts: Facts, pattern: Pattern, make: Callable[[Match], T | None], taken: set[Node]) -> dict[Node, T]:
+    """What `make` makes of the pattern's places in a graph that stays as it is, by their last nodes.
+
+    Each node is in one place at most: places have none that is `taken`, which learns of theirs, and none that is
+    computed at load.
+    """
+    found = dict[Node, T]()
+    for node in facts.order:
+        if node in taken or node.op not in pattern.roots or len(node.outputs) != 1 or node.output in facts.fixed:
+            continue
+        for match in pattern.matches(node.output, Match(facts, node)):
+            inner = match.inner
+            if not taken.isdisjoint(inner) or any(one.output in facts.fixed for one in inner):
+                continue
+            if (made := make(match)) is not None:
+                found[node] = made
+                taken.update((node, *inner))
+                break
+    return found

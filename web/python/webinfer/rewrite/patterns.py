@@ -49,6 +49,12 @@ class Match:
         """The number that a scalar stands for."""
         return float(self.bound[name])
 
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        """The nodes that the pattern names, in the graph's order, without the last one."""
+        nodes = [node for node in self.bound.values() if isinstance(node, Node) and node is not self.root]
+        return tuple(sorted(nodes, key=self.facts.order.__getitem__))
+
     def bind(self, name: str, found: Any) -> Match | None:
         """The match with one more name; None where the name stands for something else."""
         if not name:
@@ -151,9 +157,26 @@ class Either(Pattern):
 
     options: tuple[Pattern, ...]
 
+    @property
+    def roots(self) -> tuple[Op, ...]:
+        """Those of all options."""
+        return tuple(op for option in self.options for op in option.roots)
+
     def matches(self, value: Value, match: Match) -> Iterator[Match]:
         """Those of each option."""
         return (found for option in self.options for found in option.matches(value, match))
+
+
+@dataclass(frozen=True, eq=False)
+class Maybe(Pattern):
+    """A pattern where there is one; any value, or none, where there is not."""
+
+    part: Pattern
+
+    def matches(self, value: Value, match: Match) -> Iterator[Match]:
+        """Those of the pattern; the match unchanged, if there are none."""
+        found = [*self.part.matches(value, match)]
+        return iter(found or (match,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +343,7 @@ def _inputs(
         yield match
     elif part is ANY:
         yield from _inputs(parts[1:], values[1:], match)
-    elif part is None:
+    elif part is None or (value is None and isinstance(part, Maybe)):
         if value is None:
             yield from _inputs(parts[1:], values[1:], match)
     elif value is not None:

@@ -24,6 +24,7 @@ from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
 from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
+from webinfer.rewrite.facts import Facts
 from webinfer.tensor import Tensor
 
 
@@ -41,10 +42,11 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     builder = Builder(graph, isa, tuned, expand_constant)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
-    floors = find_floors(graph)
+    facts = Facts(graph)
+    floors = find_floors(facts)
     for node, (value, floor) in floors.items():
         builder.bound(value, floor, node.output)
-    sums = find_scaled_sums(graph, isa)
+    sums = find_scaled_sums(facts, isa)
     needless = {*floors, *(node for scaled in sums.values() for node in scaled.instead)}
     problems: list[str] = []
     refused: list[Node] = []

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.lowerings.chain import Links, chain_dispatch, is_link, is_move, is_step, operands_of
 from webinfer.graph.ir import Graph, Node, Value
 
 MOST_NODES = 48  # of a chain: what all of them read must stay a glance for a compiler
 
 
-def find_chains(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, Joined]:
+def find_chains(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, FusedGroup]:
     """The chains of a graph by their last node, of nodes that are not `taken` by another dispatch.
 
     None in graphs of parts or with values that nodes change in place: what a chain reads, it reads late.
@@ -34,7 +34,7 @@ class _Finder:
     """Grows a chain from each node that is in none yet, towards what it reads."""
 
     def __init__(self, graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> None:
-        self.found: dict[Node, Joined] = {}
+        self.found: dict[Node, FusedGroup] = {}
         self._target, self._readers = target, graph.consumers()
         self._at = {node: i for i, node in enumerate(graph.nodes)}
         kept = {*graph.outputs, *folded}
@@ -58,7 +58,9 @@ class _Finder:
             return
         inner = tuple(sorted({*members, *movers} - {node}, key=self._at.__getitem__))
         self._absorbed.update(inner)
-        self.found[node] = _joined(value, inner, {n.output: n for n in members}, movers)
+        self.found[node] = _joined(
+            value, inner, {n.output: n for n in sorted(members, key=self._at.__getitem__)}, movers
+        )
 
     def _movers(self, node: Node) -> tuple[list[Node], Value]:
         """The movers that end in this node, the first one first, and what they move."""
@@ -112,10 +114,10 @@ class _Finder:
         return maker is None or maker not in members
 
 
-def _joined(value: Value, inner: Sequence[Node], links: Links, movers: Sequence[Node]) -> Joined:
+def _joined(value: Value, inner: Sequence[Node], links: Links, movers: Sequence[Node]) -> FusedGroup:
     made = {n.output for n in inner}
     inputs = tuple(dict.fromkeys(v for n in inner for v in n.inputs if v is not None and v not in made))
-    return Joined(tuple(inner), inputs, functools.partial(_lower, value, links, movers))
+    return FusedGroup(tuple(inner), inputs, functools.partial(_lower, value, links, movers))
 
 
 def _lower(value: Value, links: Links, movers: Sequence[Node], target: Target) -> list[Dispatch]:

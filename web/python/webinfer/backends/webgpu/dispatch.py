@@ -136,7 +136,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
+class FusedGroup:
     """What one node's dispatches compute besides: the nodes that get none of their own, and the inputs of these."""
 
     absorbed: tuple[Node, ...]

@@ -1,22 +1,16 @@
-"""Which nodes one dispatch computes together: a depthwise convolution, the 1x1 convolution of its result, and the
-maximum pooling that the latter adds as its residual.
-
-Only the schedule knows: the graph stays as it is, and the inner values are never stored. The dispatch itself is in
-lowerings.fused.
+"""A depthwise convolution, the 1x1 convolution of its result, and the maximum pooling that the latter adds as its
+residual, as one dispatch: how its work is divided, and whether it pays. The dispatch itself is in lowerings.fused.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.joining import is_real, single_producers
-from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, is_pointwise, tuning_key
-from webinfer.graph.ir import Graph, Node, Value
-from webinfer.ops.activation import Activation
+from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, tuning_key
+from webinfer.graph.ir import Node, Value
 
 MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
 MAX_SHARES = 8  # shares that a tuner is asked to time
@@ -138,51 +132,3 @@ def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int)
     work = results * 16 * taps + sums * 90 + adding * 8
     waves = -(-workgroups // (CORES * (1024 // invocations or 1)))
     return max(waves * latency, workgroups * invocations * work / (CORES * 128))
-
-
-def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node, tuple[Fusion, Share]]:
-    """The fusions of a graph by their last node, with the share of a workgroup.
-
-    None on software adapters: dispatches cost little there. Values in `folded` are computed at load and not fused.
-    """
-    if target.software:
-        return {}
-    single = single_producers(graph)
-    found = {}
-    for node in graph.nodes:
-        fusion = _fusion_of(node, single)
-        if fusion is None or folded & {node.output, *fusion.inputs}:
-            continue
-        share = fusion.share(target)
-        if share is not None:
-            found[node] = (fusion, share)
-    return found
-
-
-def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
-    if node.op.name != "conv2d" or node.attrs.groups != 1 or not is_pointwise(node) or not is_real(node):
-        return None
-    depthwise = single.get(node.required_input(0))
-    if (
-        depthwise is None
-        or not _fits(depthwise)
-        or node.output.type.size * depthwise.output.type.shape[3] > MAX_PRODUCTS
-    ):
-        return None
-    residual = node.optional_input(3)
-    pool = single.get(residual) if residual is not None else None
-    return Fusion(depthwise, node, pool if pool is not None and _is_plain_pool(pool) else None)
-
-
-def _fits(node: Node) -> bool:
-    if node.op.name != "depthwise_conv2d" or not is_real(node) or node.optional_input(3) is not None:
-        return False
-    same_channels = node.required_input(0).type.shape[3] == node.output.type.shape[3]
-    activation: Activation = node.attrs.activation
-    return same_channels and (activation.bounds is not None or activation in (Activation.SILU, Activation.PRELU))
-
-
-def _is_plain_pool(node: Node) -> bool:
-    if node.op.name != "max_pool2d" or not is_real(node):
-        return False
-    return node.attrs.activation is Activation.NONE and node.attrs.dilation == (1, 1)

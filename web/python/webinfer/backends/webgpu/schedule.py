@@ -6,17 +6,15 @@ Which buffers the blocks lie in is decided in `memory`; here is no device.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from webinfer.backends.webgpu.aliasing import find_aliases
+from webinfer.backends.webgpu.aliasing import bindable_aliases
 from webinfer.backends.webgpu.chains import find_chains
-from webinfer.backends.webgpu.channel_scale import find_gates
 from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
-    Joined,
+    FusedGroup,
     Literal,
     Scratch,
     Source,
@@ -24,17 +22,13 @@ from webinfer.backends.webgpu.dispatch import (
     Target,
     source_dtype,
 )
-from webinfer.backends.webgpu.fusion import Fusion, Share, find_fusions
+from webinfer.backends.webgpu.fused_groups import find_groups
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
-from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.lowerings.movement import concat_parts
 from webinfer.backends.webgpu.memory import Block, Home, Region
-from webinfer.backends.webgpu.moments import find_moments
 from webinfer.backends.webgpu.pipelines import pipeline_of
-from webinfer.backends.webgpu.post_activation_add import find_post_activation_adds
-from webinfer.backends.webgpu.squeeze_excite import find_squeezes
 from webinfer.backends.webgpu.writes import check_writes
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
@@ -119,11 +113,7 @@ def scheduling(
     return builder.schedule
 
 
-def _as_joined(fusion: Fusion, share: Share) -> Joined:
-    return Joined(fusion.absorbed, fusion.inputs, functools.partial(depthwise_pointwise, fusion, share))
-
-
-def _of_language_models(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
+def _of_language_models(graph: Graph, folded: set[Value]) -> dict[Node, FusedGroup]:
     if not any(node.op.name == "block_matmul" for node in graph.nodes):
         return {}
     from webinfer.backends.webgpu.language.joined import joined_products  # a late part
@@ -143,16 +133,15 @@ class _Builder:
         self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
         self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
-        joined = {node: _as_joined(*fusion) for node, fusion in find_fusions(graph, self.folded, target).items()}
-        self.joined = joined | _of_language_models(graph, self.folded)
-        self.joined |= find_squeezes(graph, self.folded, target, self._taken())
-        self.joined |= find_post_activation_adds(graph, self.folded, self._taken())
-        self.joined |= find_gates(graph, self.folded, target, self._taken())
-        self.joined |= find_moments(graph, self.folded, self._taken())
-        self.joined |= find_chains(graph, self.folded, target, self._taken())
-        self.absorbed = {node for one in self.joined.values() for node in one.absorbed}
-        extra_reads = {node: one.inputs for node, one in self.joined.items()}
-        self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
+        self.groups = _of_language_models(graph, self.folded)
+        taken = {node for last, one in self.groups.items() for node in (last, *one.absorbed)}
+        self.groups |= find_groups(graph, target, taken)
+        self.groups |= find_chains(graph, self.folded, target, taken)
+        self.absorbed = {node for one in self.groups.values() for node in one.absorbed}
+        extra_reads = {node: one.inputs for node, one in self.groups.items()}
+        self.aliases = bindable_aliases(
+            graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads
+        )
         self._regions: dict[Hashable, Region] = {}
         self._made: dict[Derived, Sequence[Dispatch]] = {}
         self._early: dict[Node, Sequence[Dispatch]] = {}
@@ -170,12 +159,8 @@ class _Builder:
                     if dispatch.shader in LONG:
                         self._on_pipeline(pipeline_of(dispatch))
 
-    def _taken(self) -> set[Node]:
-        """The nodes that a dispatch of several computes."""
-        return {node for last, one in self.joined.items() for node in (last, *one.absorbed)}
-
     def _absorbed_by(self, node: Node) -> tuple[Node, ...]:
-        return self.joined[node].absorbed if node in self.joined else ()
+        return self.groups[node].absorbed if node in self.groups else ()
 
     def enter_input(self, value: Value) -> None:
         region = self._region(value, self.schedule.run)
@@ -184,16 +169,16 @@ class _Builder:
 
     def add(self, index: int, node: Node) -> None:
         lowered = self._early.pop(node, None) or self._lowered(node)
-        if node in self.joined:
-            self.schedule.absorbed[index] = self.joined[node].absorbed
+        if node in self.groups:
+            self.schedule.absorbed[index] = self.groups[node].absorbed
         left = [i for i, d in enumerate(lowered) if node.op.name not in ALIASED_OPS or not self._in_place(d)]
         together = concat_parts(node, left, self.target) if _one_each(node, lowered) else []
         for dispatch in together or [lowered[i] for i in left]:
             self._append(index, dispatch, self._part(node, dispatch))
 
     def _lowered(self, node: Node) -> Sequence[Dispatch]:
-        if node in self.joined:
-            return self.joined[node].lower(self.target)
+        if node in self.groups:
+            return self.groups[node].lower(self.target)
         lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
             raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])

@@ -11,7 +11,8 @@ from functools import cached_property
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
-from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
+from webinfer.backends.webgpu.fused_groups import find_fusions
+from webinfer.backends.webgpu.fusion import SEPARATE
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
 from webinfer.errors import DeviceLostError, GpuError, LimitError, ModelFormatError, OutOfMemoryError
@@ -58,7 +59,7 @@ def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Sha
     found: dict[str, Shape] = {}
     at = {node: position for position, node in enumerate(graph.nodes)}
     fused: set[Node] = set()
-    for node, (fusion, _) in find_fusions(graph, folded, target).items():
+    for node, (fusion, _) in find_fusions(graph, target).items():
         parts = tuple(sorted((*fusion.absorbed, node), key=at.__getitem__))
         inner = tuple(tuning_key(part) for part in parts if len(candidates(part, target)) > 1)
         shape = found.setdefault(fusion.key, Shape(parts, fusion.candidates(target), inner=inner))

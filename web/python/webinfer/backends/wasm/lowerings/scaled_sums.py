@@ -4,18 +4,20 @@ channel, one walk over both, with what a depthwise convolution makes the end of 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.conv import After, depthwise_conv2d, fixed_window
 from webinfer.dtypes import DType, round_to_f32
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Node, Value
 from webinfer.ops import conv
-from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
+from webinfer.rewrite.facts import Facts, is_plain
+from webinfer.rewrite.matcher import places
+from webinfer.rewrite.patterns import Match, Scalar, Variable, add, kind, mul
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,86 +36,45 @@ class ScaledSum:
     factors: Value | None = None
 
 
-def find_scaled_sums(graph: Graph, isa: str) -> dict[Node, ScaledSum]:
+def find_scaled_sums(facts: Facts, isa: str) -> dict[Node, ScaledSum]:
     """The sums of two float32 tensors of one shape, of which nobody else reads the side that is a product or comes of a
     depthwise convolution.
     """
-    reads = Counter(value for node in graph.nodes for value in node.inputs)
-    reads.update(graph.outputs)
-    fixed = graph.fixed_values()
-    made = {
-        node.output: node
-        for node in graph.nodes
-        if len(node.outputs) == 1 and reads[node.output] == 1 and node.output not in fixed
-    }
-    found = dict[Node, ScaledSum]()
-    taken: set[Node] = set()
-    for node in graph.nodes:
-        if node.op is not ew.ADD or node.attrs.activation.bounds is None or node.output.type.dtype is not DType.FLOAT32:
-            continue
-        for plain, side in (node.inputs, node.inputs[::-1]):
-            scaled = _scaled(plain, side, node, made, isa.startswith("scalar"))
-            if scaled is not None and taken.isdisjoint(scaled.instead):
-                found[node] = scaled
-                taken.update(scaled.instead)
-                break
-    return found
+    return places(facts, SUM, functools.partial(_scaled, scalar=isa.startswith("scalar")), set())
 
 
-def _scaled(
-    plain: Value | None, side: Value | None, total: Node, made: dict[Value, Node], scalar: bool
-) -> ScaledSum | None:
-    if plain is None or side is None or plain.type != total.output.type:
+def _scaled(match: Match, *, scalar: bool) -> ScaledSum | None:
+    plain, y = match.value("plain"), match.root.output
+    deep: Node | None = match.bound.get("depthwise")
+    if plain.type != y.type or (deep is not None and (scalar or not is_plain(match.root))):
         return None
-    product = made.get(side)
-    if product is None:
+    scaled = match.value("scaled")
+    if scaled.type != y.type and "product" in match.bound:
         return None
-    scaled, factor, instead = side, 1.0, tuple[Node, ...]()
-    if product.op is ew.MUL:
-        found = _factor(product, total.output)
-        if found is None:
-            gated = _factors(product, total.output)
-            return gated and ScaledSum(plain, gated[0], 1.0, (product,), None, gated[1])
-        (scaled, factor), instead = found, (product,)
-    maker = made.get(scaled)
-    if maker is not None and not scalar and total.attrs.activation is Activation.NONE and _takes_sums(maker):
-        return ScaledSum(plain, scaled, factor, (*instead, maker), maker)
-    return ScaledSum(plain, scaled, factor, instead) if instead else None
+    if "channels" not in match.bound:
+        return ScaledSum(plain, scaled, float(match.bound.get("factor", 1.0)), match.inner, deep)
+    channels, c = match.value("channels"), y.type.shape[-1:]
+    fits = channels.type.dtype is DType.FLOAT32 and c == channels.type.shape[-1:] == (channels.type.size,)
+    return ScaledSum(plain, scaled, 1.0, match.inner, None, channels) if fits and not c[0] % VECTOR_LANES else None
 
 
-def _factor(product: Node, y: Value) -> tuple[Value, float] | None:
-    """What a product takes times which number, if it is one."""
-    if product.attrs.activation is not Activation.NONE:
-        return None
-    for scaled, number in (product.inputs, product.inputs[::-1]):
-        held = number.constant if number is not None and number.type.size == 1 else None
-        if scaled is None or number is None or held is None or held.sparsity is not None or scaled.type != y.type:
-            continue
-        if number.type.dtype is DType.FLOAT32:
-            return scaled, float(number.numbers()[0])
-    return None
-
-
-def _factors(product: Node, y: Value) -> tuple[Value, Value] | None:
-    """What a product takes times which numbers of channels, if whole vectors of these lie side by side."""
-    if product.attrs.activation is not Activation.NONE or not y.type.shape or y.type.shape[-1] % VECTOR_LANES:
-        return None
-    for scaled, numbers in (product.inputs, product.inputs[::-1]):
-        if scaled is None or numbers is None or scaled.type != y.type or numbers.type.dtype is not DType.FLOAT32:
-            continue
-        if numbers.type.size == y.type.shape[-1] == numbers.type.shape[-1]:
-            return scaled, numbers
-    return None
+def _is_clamped_sum(node: Node) -> bool:
+    return node.attrs.activation.bounds is not None and node.output.type.dtype is DType.FLOAT32
 
 
 def _takes_sums(node: Node) -> bool:
-    """Whether a node is a depthwise convolution of float32 whose kernel can end with a sum."""
-    if node.op is not conv.DEPTHWISE_CONV2D or node.output.type.dtype is not DType.FLOAT32:
-        return False
+    """Whether a depthwise convolution of float32 has a kernel that can end with a sum."""
     _, kh, kw, co = node.required_input(1).type.shape
     ends = node.attrs.activation.bounds is not None or node.attrs.activation is Activation.PRELU
-    floats = all(value is None or value.type.dtype is DType.FLOAT32 for value in node.inputs[:4])
+    floats = all(value is None or value.type.dtype is DType.FLOAT32 for value in (node.output, *node.inputs[:4]))
     return ends and floats and co == node.required_input(0).type.shape[3] and fixed_window(node, (kh, kw)) is not None
+
+
+SCALED, FACTOR = Variable("scaled"), Scalar("factor")
+DEEP = Variable("scaled", kind(conv.DEPTHWISE_CONV2D)(..., name="depthwise", once=True, curved=True, when=_takes_sums))
+times = functools.partial(mul, name="product", once=True)
+SIDE = times(DEEP, FACTOR) | times(SCALED, FACTOR) | times(SCALED, Variable("channels")) | DEEP
+SUM = add(Variable("plain"), SIDE, curved=True, when=_is_clamped_sum)
 
 
 def scaled_sum(node: Node, parts: ScaledSum, builder: Builder) -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.language.products import row_product
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.language import BLOCK_MATMUL, SWIGLU
 from webinfer.ops.normalization import LAYER_NORM
 
 
-def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
+def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, FusedGroup]:
     """The products of one row with what they compute besides, by the node that comes last."""
     makers, readers = graph.producers(), graph.consumers()
     inner = {v: node for v, node in makers.items() if v in readers and v not in graph.outputs and v not in folded}
@@ -23,7 +23,7 @@ def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
         if _is_norm(node) and all(_is_row(r) and r.inputs.index(v) == 0 and r.inputs.count(v) == 1 for r in readers[v])
     }  # fmt: skip
     single = {v: node for v, node in inner.items() if len(readers.get(v, ())) == 1}
-    found, taken = dict[Node, Joined](), set[Node]()
+    found, taken = dict[Node, FusedGroup](), set[Node]()
     for node in graph.nodes:
         pair = _pair(node, single)
         if pair is not None:
@@ -35,7 +35,7 @@ def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
     return found
 
 
-def _joined(product: Node, norms: Mapping[Value, Node], up: Node | None = None, last: Node | None = None) -> Joined:
+def _joined(product: Node, norms: Mapping[Value, Node], up: Node | None = None, last: Node | None = None) -> FusedGroup:
     norm = norms.get(product.required_input(0))
     absorbed = [node for node in (norm, product if up else None, up) if node is not None]
     inputs = [v for node in absorbed for v in node.inputs if v is not None]
@@ -44,7 +44,7 @@ def _joined(product: Node, norms: Mapping[Value, Node], up: Node | None = None, 
     def lowered(target: Target) -> list[Dispatch]:
         return [row_product(product, target, norm, up, y)]
 
-    return Joined(tuple(absorbed), tuple(inputs), lowered)
+    return FusedGroup(tuple(absorbed), tuple(inputs), lowered)
 
 
 def _is_row(node: Node) -> bool:
