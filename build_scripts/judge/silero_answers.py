@@ -1,8 +1,8 @@
 """What the package silero-vad hears in recordings. Runs in the judges' own environment.
 
-Usage: python silero_answers.py WHEEL FOLDER RECORDING...: for each it writes FOLDER/<name>.wav, and all answers to
-FOLDER/silero.json. All at 16 kHz: filters between rates are no matter of the package's. Its sequence model and its own
-code decide; torch, which it imports, is not needed for that.
+Usage: python silero_answers.py WHEEL FOLDER RECORDING...: for each it writes FOLDER/<name>.wav and .npy, and all
+answers to FOLDER/silero.json. All at 16 kHz: filters between rates are no matter of the package's. Its sequence model
+and its own code decide; torch, which it imports, is not needed for that.
 """
 
 import json
@@ -38,6 +38,7 @@ def main(wheel: Path, folder: Path, recordings: list[Path]) -> None:
     for path in recordings:
         samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
         mono = soxr.resample(samples.mean(axis=1), rate, RATE).astype(np.float32)
+        np.save(folder / f"{path.stem}.npy", mono)
         soundfile.write(folder / f"{path.stem}.wav", mono, RATE, subtype="FLOAT")
         found = sequence.get_speech_timestamps_sequence(mono, model)
         answers[path.stem] = {

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import decoded, faces, words
+from build_scripts.judge import decoded, faces, whole_pictures, words, yolo_heads
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
@@ -53,6 +53,8 @@ def run(argv: list[str]) -> int:
             rows += _photo_rows(Path(name), options.images, options.backend)
         if "decoded" in groups:
             rows += decoded.rows(_photos(options.images), options.backend)
+            rows += whole_pictures.rows(_photos(options.images), options.backend)
+            rows += yolo_heads.rows(_photos(options.images), options.backend)
         if "words" in groups:
             rows += asyncio.run(words.rows(Path(name), options.backend))
     widths = [2 + max(len(text) for text in texts) for texts in ([r.task for r in rows], [r.sample for r in rows])]

@@ -10,7 +10,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from build_scripts.judge.apart import answers_of, environment_step
+from build_scripts.judge.decoded import path_of
 from build_scripts.judge.rows import Row
+from build_scripts.judge.runtimes import litert_run
 from build_scripts.paths import BUILD, KERNELS, MODELS, PAGE_ENGINE, ROOT, WEB, settings
 from build_scripts.setup.task_models import package_step
 from build_scripts.steps import Step, run_steps
@@ -41,6 +43,7 @@ LIMIT_S = 600
 FILES_A_KIND = 4
 CHUNK_S = 0.032
 NEAR = 1e-4  # of probabilities and scores
+NEAR_SOUNDS = 0.02  # of scores of a model that computes in bytes inside, on sums of another order
 
 
 async def rows(folder: Path, backend: str) -> list[Row]:
@@ -50,7 +53,7 @@ async def rows(folder: Path, backend: str) -> list[Row]:
         run_steps([package_step(name, table) for name in tables[table]])
     run_steps([_environment_step()])
     os.environ["WEBINFER_MODELS"] = str(MODELS)
-    judges = (_voices, _files, _sentences, _prints)
+    judges = (_voices, _sounds, _files, _sentences, _prints)
     return [row for judge in judges for row in await judge(folder, backend)]
 
 
@@ -80,6 +83,30 @@ async def _voices(folder: Path, backend: str) -> list[Row]:
                 apart = float(np.abs(np.array(task.probabilities) - theirs["probabilities"]).max())
                 distance = f"{gap:.3f} s, {apart:.1e} of a chunk's probability, {task.times['infer_ms']:.0f} ms"
                 found.append(Row(model, name, len(ours), len(judged), distance, gap <= CHUNK_S and apart <= NEAR))
+    return found
+
+
+async def _sounds(folder: Path, backend: str) -> list[Row]:
+    """The recordings as `_voices` wrote them, window by window, beside LiteRT with the same model."""
+    from webinfer.tasks import AudioClassifier
+
+    model = path_of("yamnet") or path_of("yamnet_audio_f")
+    if model is None:
+        return []
+    found = []
+    with await AudioClassifier.create(model, backend=backend) as task:
+        window = round(task.window_s * task.rate)
+        for recording in sorted(folder.glob("*.wav")):
+            samples = np.load(recording.with_suffix(".npy"))
+            await task.classify(recording.read_bytes())
+            whole = np.append(samples, np.zeros(-len(samples) % window, np.float32)).reshape(-1, window)
+            scores = [run[0].ravel() for run in litert_run(model, [{"x": one} for one in whole])]
+            pairs = list(zip(scores, task.windows, strict=True))
+            gaps = [abs(float(theirs[one.index]) - one.score) for theirs, some in pairs for one in some]
+            same = sum(int(theirs.argmax()) == some[0].index for theirs, some in pairs)
+            told = f"{same} windows have the same best class, {max(gaps):.1e} of a score"
+            right = same >= len(pairs) - 1 and max(gaps) <= NEAR_SOUNDS
+            found.append(Row(task.name, recording.stem, len(pairs), len(scores), told, right))
     return found
 
 

@@ -19,7 +19,7 @@ from webinfer.session.plan_cache import WithPostprocessing  # noqa: E402
 from webinfer.tasks import Category, DetectedObject, ImageClassifier, ObjectDetector  # noqa: E402
 from webinfer.tasks.crop import Region  # noqa: E402
 from webinfer.tasks.yolo import TFLITE, Yolo, extend_with_rows, yolo_of  # noqa: E402
-from webinfer.tasks.yolo_objects import Place, letterbox, placed  # noqa: E402
+from webinfer.tasks.yolo_objects import Place, letterbox, placed, to_picture  # noqa: E402
 
 WIDTH, HEIGHT = 64, 32  # of the models' input
 PICTURE = np.zeros((96, 96, 3), np.uint8)  # lies in columns 16 to 48 of it, 3 of its pixels to each
@@ -200,3 +200,12 @@ def test_classifiers_see_the_middle_of_a_picture_and_know_their_labels() -> None
             return await task.classify(PICTURE)  # type: ignore[no-any-return]
 
     assert [(c.label, round(c.score, 3)) for c in run(classify())] == [("dog", 0.2), ("cat", 0.1)]
+
+
+def test_boxes_come_back_by_the_scale_before_sides_are_whole_pixels() -> None:
+    crop = letterbox(192, 160).crop(None, (500, 610))
+    scale = 160 / 610
+    assert to_picture(crop, 161 / 192, 1) == pytest.approx(((161 - 30) / scale, 610))
+    assert to_picture(crop, 30 / 192, 0) == pytest.approx((0, 0))
+    turned = letterbox(192, 160).crop(Region(250, 305, 610, 500, math.pi / 2), (500, 610))
+    assert to_picture(turned, 0.5, 0.5) == pytest.approx((250, 305), abs=3)

@@ -61,6 +61,22 @@ def placed(region: Region, width: int, height: int) -> Place:
     return Place(left, top, wide, high)
 
 
+def to_picture(crop: Crop, x: float, y: float) -> Keypoint:
+    """Picture pixels of a point in 0..1 of the model's input.
+
+    As the makers do, by the scale before sides are rounded to whole pixels of the input: a point at the far edge lies
+    up to half a pixel of the input beside the one that `crop` shows there.
+
+    Source:  docs.ultralytics.com, reference/utils/ops (scale_boxes)
+    """
+    region = crop.asked or crop.region
+    place, scale = placed(region, crop.width, crop.height), min(crop.width / region.width, crop.height / region.height)
+    right = (x * crop.width - place.left) / scale - region.width / 2
+    down = (y * crop.height - place.top) / scale - region.height / 2
+    cos, sin = math.cos(region.rotation), math.sin(region.rotation)
+    return region.x + cos * right - sin * down, region.y + sin * right + cos * down
+
+
 def letterbox(width: int, height: int) -> Letterbox:
     """How a picture is laid into an input of this size."""
     return Letterbox(PictureInput(width, height, 1.0, 0.0), keep_aspect=False, border=Border.EDGE)
@@ -187,13 +203,13 @@ def _mask_graph(kind: tuple[tuple[int, ...], tuple[int, int], Place]) -> GraphBu
 
 def _upright(row: Sequence[float], crop: Crop, yolo: Yolo, mask: Mask | None) -> YoloFound:
     whole = crop.asked or crop.region
-    left, top = _clipped(crop.to_image(row[0], row[1]), whole)
-    right, bottom = _clipped(crop.to_image(row[2], row[3]), whole)
+    left, top = _clipped(to_picture(crop, row[0], row[1]), whole)
+    right, bottom = _clipped(to_picture(crop, row[2], row[3]), whole)
     points = list[tuple[float, float, float]]()
     if yolo.task == "pose":
         each = yolo.keypoints[1]
         for i in range(6, len(row), each):
-            x, y = _clipped(crop.to_image(row[i], row[i + 1]), whole)
+            x, y = _clipped(to_picture(crop, row[i], row[i + 1]), whole)
             points.append((x, y, row[i + 2] if each > 2 else 1.0))
     return YoloFound(Box(left, top, right - left, bottom - top), row[4], int(row[5]), mask, tuple(points))
 
@@ -210,7 +226,7 @@ def _clipped(point: Keypoint, whole: Region) -> Keypoint:
 def _turned(row: Sequence[float], crop: Crop) -> YoloFound:
     x, y, width, height, score, kind, turn = row
     inside = corners_of(Region(x, y, width, height, turn))
-    corners = tuple(crop.to_image(u / crop.width, v / crop.height) for u, v in inside)
+    corners = tuple(to_picture(crop, u / crop.width, v / crop.height) for u, v in inside)
     return YoloFound(box_of(corners), score, int(kind), corners=corners, rotation=turn)
 
 
