@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from server.lab.clean import loads
+
 LENGTH_BYTES = 4
 MAX_HEAD_BYTES = 1 << 24  # of the JSON
 MAX_BUFFERS = 4096
@@ -58,7 +60,7 @@ def read(data: str | bytes) -> Frame:
     if len(text) > MAX_HEAD_BYTES:
         raise FrameError(f"its JSON has more than {MAX_HEAD_BYTES} bytes")
     try:
-        head = json.loads(text)
+        head = loads(text)
     except (ValueError, RecursionError) as error:
         raise FrameError("it holds no JSON") from error
     if not isinstance(head, dict) or not isinstance(head.get("type"), str):

@@ -1,6 +1,7 @@
 """Brings devices and programs together: each program drives one device, and what one says is passed to the other."""
 
 import asyncio
+import json
 import logging
 import re
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from server.lab.clean import clean, clean_text
 from server.lab.frames import Frame, FrameError, message, read
 from server.settings import Settings
 
@@ -18,6 +20,7 @@ log = logging.getLogger("webinfer.lab")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 CLOSED_WITH_ERROR = 4000  # of a WebSocket: the message before it says why
 GOODBYE_S = 5.0  # for who is told why the connection ends
+MAX_ABOUT_CHARS = 1 << 15  # of JSON
 MAX_JOBS = 64  # of a program that are open at a time
 FROM_DEVICES = frozenset({"step", "answer", "error"})
 FROM_PROGRAMS = frozenset({"ask", "stop"})
@@ -138,6 +141,9 @@ class Hub:
         about = hello.head.get("about")
         if hello.kind != "hello" or not isinstance(about, dict):
             raise LabError("protocol", "a device begins with hello, and says about itself")
+        about = clean(about)
+        if (size := len(json.dumps(about))) > MAX_ABOUT_CHARS:  # which goes to everybody who lists devices
+            raise LabError("protocol", f"what a device says about itself has {size} characters; {MAX_ABOUT_CHARS} fit")
         if not NAME.fullmatch(name):
             raise LabError("name", f"{name[:40]!r} is no name of a device: 1 to 40 letters, digits, spaces, . _ -")
         if name in self.devices:
@@ -171,7 +177,7 @@ class Hub:
         if not isinstance(answer, dict):
             raise LabError("protocol", "a device's answer is no object")
         if job.action == "open":
-            device.model = str(answer.get("name", ""))[:200]
+            device.model = clean_text(str(answer.get("name", "")), 200)
         self.record(device, job, answer)
 
     async def _left(self, device: Device) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request, WebSocket
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from server.lab.clean import clean_text
 from server.lab.guard import PROTOCOL, refusal_of_request, refusal_of_socket
 from server.lab.hub import Device, Hub, Job, Peer
 from server.lab.store import Store, StoreError
@@ -97,20 +98,22 @@ class Keeper:
     async def done(self) -> None:
         """Waits until everything that was answered so far is kept."""
         if self._last is not None:
-            await self._last
+            await asyncio.wait([self._last])
 
     async def _kept(
         self, before: asyncio.Task[None] | None, device: Device, model: str, job: Job, answer: dict[str, Any]
     ) -> None:
         if before is not None:
-            await before
+            await asyncio.wait([before])
         try:
             await asyncio.to_thread(self._write, device, model, job, answer)
         except StoreError as error:
             log.error("an answer of %r is not kept: %s", device.name, error)
+        except Exception:  # whatever a device's answer leads to, the answers behind it are kept
+            log.exception("an answer of %r is not kept", device.name)
 
     def _write(self, device: Device, model: str, job: Job, answer: dict[str, Any]) -> None:
-        backend = str(answer.get("backend") or job.fields.get("backend") or "")[:40]
+        backend = clean_text(str(answer.get("backend") or job.fields.get("backend") or ""), 40)
         facts = {"action": job.action, "model": model, "backend": backend}
         lines = answer.get("lines")
         value = {name: found for name, found in answer.items() if name not in ("lines", "outputs", "buffers")}

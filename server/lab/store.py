@@ -23,6 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
+from server.lab.clean import clean, clean_text, loads
+
 MAX_VALUE_CHARS = 256_000  # of an answer's JSON that is kept whole
 MAX_LINES = 20_000  # of one tuning log
 PLACE = ("adapter", "browser", "engine")  # what a line of a tuning log says of where it holds
@@ -74,6 +76,7 @@ class Store:
 
         Raises: StoreError
         """
+        value, about = clean(value), clean(about)
         if len(json.dumps(value)) > MAX_VALUE_CHARS:
             value = {"too_long": True}
         row = {"at": datetime.now(UTC), "device": device, "about": dict(about), **facts, "value": value}
@@ -87,8 +90,8 @@ class Store:
         lines = {}
         for line in text.splitlines()[:MAX_LINES]:
             row = _line(line)
-            place = [str(row[name])[:200] for name in PLACE]
-            lines[(*place, str(row.get("plan", row.get("key")))[:500])] = row
+            place = [clean_text(str(row[name]), 200) for name in PLACE]
+            lines[(*place, clean_text(str(row.get("plan", row.get("key"))), 500))] = row
         at, work = datetime.now(UTC), list[Any]()
         for (*place, key), row in lines.items():
             where = dict(zip(PLACE, place, strict=True)) | {"key": key}
@@ -103,14 +106,16 @@ class Store:
         Raises: StoreError
         """
         rows = self._read(select(RESULTS).order_by(RESULTS.c.id.desc()).limit(limit))
-        return [{**row, "at": row["at"].isoformat(timespec="seconds")} for row in rows]
+        return [{**clean(row), "at": row["at"].isoformat(timespec="seconds")} for row in rows]  # older rows too
 
     def tunings(self) -> str:
         """All that was tuned, as the lines of a tuning log.
 
         Raises: StoreError
         """
-        return "".join(json.dumps(row["line"]) + "\n" for row in self._read(select(TUNINGS).order_by(TUNINGS.c.id)))
+        return "".join(
+            json.dumps(clean(row["line"])) + "\n" for row in self._read(select(TUNINGS).order_by(TUNINGS.c.id))
+        )
 
     def close(self) -> None:
         """Lets the database go."""
@@ -134,7 +139,7 @@ class Store:
 
 def _line(text: str) -> dict[str, Any]:
     try:
-        row = json.loads(text)
+        row = clean(loads(text))
     except (ValueError, RecursionError) as error:
         raise StoreError("a line of a tuning log is no JSON") from error
     if not isinstance(row, dict) or not {*PLACE} <= {*row} or not ({"key", "plan"} & {*row}):

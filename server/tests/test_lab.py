@@ -18,6 +18,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from server.lab.frames import Frame, FrameError, message, read
+from server.lab.hub import Device, Job
+from server.lab.routes import Keeper
 from server.lab.store import Store, StoreError
 from server.tests.lab_devices import PROTOCOLS, TOKEN, joined, lab_settings, running_lab, said, socket_of
 
@@ -257,6 +259,91 @@ def test_a_server_without_a_lab_has_neither_page_nor_sockets(tmp_path: Path) -> 
     with TestClient(create_app(lab_settings(tmp_path, lab=False)), base_url="http://127.0.0.1") as client:
         assert client.get("/lab").status_code == 404
         assert client.get("/api/lab/devices").status_code == 404
+
+
+HOSTILE = {
+    "NaN": '{"median": NaN, "worst": Infinity, "least": -Infinity}',
+    "too large": '{"ms": 1e999, "n": ' + "1" * 400 + "}",
+    "lone surrogates": r'{"backend": "\ud800", "name": "\udfff", "\ud800": 1}',
+    "NUL": r'{"backend": "a\u0000b"}',
+    "deep": '{"a": ' + "[" * 400 + "]" * 400 + "}",
+    "lines": r'{"lines": "{\"key\": NaN}\n\ud800", "backend": 5}',
+    "no texts": '{"backend": {"a": []}, "name": [NaN]}',
+}
+
+
+@pytest.mark.parametrize("action", ["time", "tune"])
+def test_hostile_answers_are_kept_clean_and_those_behind_them_too(tmp_path: Path, action: str) -> None:
+    async def hostile(text: Any, socket: ClientConnection) -> None:
+        head = said(text)
+        if head["type"] == "ask":
+            answer = HOSTILE.get(head["fields"].get("kind"), '{"fine": true}')
+            await socket.send(f'{{"type": "answer", "id": {head["id"]}, "answer": {answer}}}')
+
+    async def tried(root: str) -> None:
+        async with joined(root, "h", hostile), drive(root, "h") as socket:
+            await socket.recv()
+            for number, kind in enumerate([*HOSTILE, "fine"]):
+                text = (await question(socket, number, action, kind=kind))[-1]
+                assert text["type"] == "answer"
+
+    def kept(root: str) -> None:
+        rows = json.loads(asked(root, "results"), parse_constant=pytest.fail)
+        assert len(rows) == len(HOSTILE) + 1
+        assert rows[0]["value"] == {"fine": True}
+        assert {"median": None, "worst": None, "least": None} in [row["value"] for row in rows]
+        asked(root, "tunings")
+
+    database = f"sqlite:///{tmp_path / 'kept.sqlite'}"
+    with running_lab(tmp_path / "1", lab_database=database) as root:
+        asyncio.run(tried(root))
+        kept(root)
+    with running_lab(tmp_path / "2", lab_database=database) as root:  # after a restart
+        kept(root)
+
+
+def test_rows_with_nan_of_an_older_server_are_read(tmp_path: Path) -> None:
+    with running_lab(tmp_path) as root:
+        store = Store(f"sqlite:///{tmp_path / 'lab.sqlite'}")
+        with store.engine.begin() as connection:
+            value = '{"ms": NaN}'
+            row = f"1, '2026-01-01 00:00:00', 'd', '{{}}', 'time', 'm', 'b', '{value}'"
+            connection.exec_driver_sql(f"insert into lab_results values ({row})")
+        store.close()
+        assert json.loads(asked(root, "results"))[0]["value"] == {"ms": None}
+
+
+def test_a_failure_that_nobody_foresaw_costs_one_answer_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store("sqlite://")
+    keeper, kept = Keeper(store), store.add_result
+    job, device = Job(None, 1, "time", {}), Device("d", None, {})  # type: ignore[arg-type]
+
+    def failing(*given: Any) -> None:
+        if given[-1] == {"bad": 1}:
+            raise TypeError("nobody foresaw this")
+        kept(*given)
+
+    monkeypatch.setattr(store, "add_result", failing)
+
+    async def tried() -> None:
+        for answer in ({"bad": 1}, {"good": 1}):
+            keeper.record(device, job, answer)
+        await keeper.done()
+
+    asyncio.run(tried())
+    assert [row["value"] for row in store.results()] == [{"good": 1}]
+
+
+def test_a_device_cannot_say_megabytes_about_itself(tmp_path: Path) -> None:
+    async def tried(root: str) -> None:
+        async with connect(socket_of(root, "join?name=long"), subprotocols=PROTOCOLS) as socket:
+            await socket.send(json.dumps({"type": "hello", "about": {"browser": "x" * 1_000_000}}))
+            told = said(await socket.recv())
+            assert (told["code"], "32768 fit" in told["message"]) == ("protocol", True)
+
+    with running_lab(tmp_path) as root:
+        asyncio.run(tried(root))
+        assert json.loads(asked(root, "devices")) == []
 
 
 def test_frames_are_the_same_when_they_come_back() -> None:

@@ -21,7 +21,14 @@ from webinfer.cli import _parser
 TEXTS = PAGES
 SOURCES = {".py", ".js", ".mjs", ".wgsl", ".c", ".h", ".toml", ".html", ".css", ".json"}
 BUILT = (".venv", "build", "web/node_modules")  # folders that set-up makes
-FOREIGN = {"PYTHONPATH", "snake_case", "_us"}  # words of others, and of the rules of style
+FOREIGN = {
+    "gunicorn",
+    "preload",
+    "post_fork",
+    "PYTHONPATH",
+    "snake_case",
+    "_us",
+}  # words of others, and of the rules of style
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 PATH = re.compile(r"(?:[\w.*-]+/)+[\w.*-]*|[\w-]+\.(?:py|md|js|mjs|toml|html|css|wgsl|c|h|json)")
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")

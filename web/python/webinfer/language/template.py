@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from jinja2 import Template, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 from webinfer.errors import InputError, ModelFormatError
+from webinfer.language.template_sandbox import compiled, run
 from webinfer.language.tokenizer import Tokenizer
 
 Messages = Sequence[Mapping[str, str]]
-MAX_TEXT = 10_000_000  # characters of a chat
 PLAIN = (  # for files without a template whose vocabulary has these tokens
     "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n'}}{% endfor %}"
     "{% if add_generation_prompt %}{{'<|im_start|>assistant\n'}}{% endif %}"
 )
-
-
-def _refuse(message: str) -> None:
-    raise TemplateError(message)
-
-
-def compiled(source: str) -> Template:
-    """A template of chats in a sandbox.
-
-    Raises:  TemplateError if it is none
-    """
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.globals["raise_exception"] = _refuse
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return environment.from_string(source)
 
 
 class ChatTemplate:
@@ -48,7 +27,7 @@ class ChatTemplate:
             source = PLAIN if "<|im_start|>" in tokenizer.ids else ""
         try:
             self._template = compiled(source) if source else None
-        except (TemplateError, RecursionError) as error:
+        except Exception as error:  # TemplateError, RecursionError, and what Python says of its text
             raise ModelFormatError(f"the template of chats in this file cannot be read: {error}") from error
         self._words = {
             name: "" if i is None else tokenizer.tokens[i]
@@ -69,9 +48,6 @@ class ChatTemplate:
         if not plain:
             raise InputError("there is no message to answer")
         try:
-            text = "".join(self._template.generate(messages=plain, add_generation_prompt=answer, **self._words))
+            return run(self._template, messages=plain, add_generation_prompt=answer, **self._words)
         except Exception as error:  # whatever the code of the file runs into
             raise InputError(f"the model's template of chats does not take these messages: {error}") from error
-        if len(text) > MAX_TEXT:
-            raise InputError(f"the chat is {len(text)} characters long; {MAX_TEXT} are taken")
-        return text

@@ -48,7 +48,8 @@ class ChatController:
         """Loads the Python that opening takes, and checks the weights of a known model that are kept here, so that
         opening it waits for neither; whether they are here and whole."""
         import_module(LATE_TASKS["text-generation"])
-        from webinfer.language.template import PLAIN, compiled
+        from webinfer.language.template import PLAIN
+        from webinfer.language.template_sandbox import compiled
 
         compiled(PLAIN)  # what its compiler does first takes as long as all that follow
         known = MODELS[model]
