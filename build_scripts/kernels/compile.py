@@ -2,9 +2,10 @@
 
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
 program with), build/generated/constants.h, the export list, and the engine's kernel_table.py and
-kernel_constants.py; the operators' formulas become build/generated/formulas.h. Every source is compiled five
-times: scalar, simd128, relaxed, the last two also with threads. Each module ends in a custom section with the SHA-256
-of all before it. Nothing happens when no input has changed.
+kernel_constants.py; the operators' formulas become build/generated/formulas.h, their descriptions
+described.c. Every source is compiled five times: scalar, simd128, relaxed, the last two also with
+threads. Each module ends in a custom section with the SHA-256 of all before it.
+Nothing happens when no input has changed.
 
     python3 -m build_scripts build kernels [--force] [--only simd128] [--no-compile]
 """
@@ -20,6 +21,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from build_scripts.kernels import described
 from build_scripts.kernels.formulas import header
 from build_scripts.kernels.generate import constants_header, constants_modules, dispatch_source, table_source
 from build_scripts.kernels.kernel_list import (
@@ -28,6 +30,7 @@ from build_scripts.kernels.kernel_list import (
     Constants,
     KernelListError,
     Row,
+    by_hand,
     read_constants,
     read_rows,
     source_files,
@@ -86,7 +89,7 @@ def write_if_changed(path: Path, text: str) -> bool:
 def _digest(flags: list[str]) -> str:
     digest = hashlib.sha256(repr(flags).encode())
     files = [*source_files().values(), *sorted((SOURCES / "include").iterdir())]
-    for path in [*files, GENERATED / "dispatch.c", GENERATED / "constants.h", GENERATED / "formulas.h"]:
+    for path in [*files, *(GENERATED / name for name in ("dispatch.c", described.SOURCE, "constants.h", "formulas.h"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -103,7 +106,7 @@ def compile_module(rows: list[Row], constants: list[Constants], build: str, forc
     if not force and target.is_file() and stamp.is_file() and stamp.read_text() == digest:
         return None
     MODULES.mkdir(parents=True, exist_ok=True)
-    found = source_files()
+    found = source_files() | {described.SOURCE: GENERATED / described.SOURCE}
     sources = sorted({str(found[row.source]) for row in rows})
     fresh = target.with_suffix(f".{os.getpid()}.tmp")
     command = [
@@ -148,6 +151,7 @@ def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], 
     """
     write_if_changed(GENERATED / "constants.h", constants_header(constants))
     write_if_changed(GENERATED / "formulas.h", header())
+    write_if_changed(GENERATED / described.SOURCE, described.source(by_hand()))
     write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows, constants))
     made: list[Fresh] = []
     try:

@@ -17,17 +17,11 @@ if str(ENGINE.parent) not in sys.path:
 
 from webinfer.codegen.formulas import BITS, Language
 from webinfer.dtypes import DType
-from webinfer.ops import formula as f
+from webinfer.expr import formula as f
+from webinfer.expr.formula import CONSTANT, Formula
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
-from webinfer.ops.formula import CONSTANT, Formula
 
 INTEGERS = ("i32", "i64")  # kernels for wider and narrower integers do not exist: those are converted
-INPUTS = (
-    ENGINE / "ops" / "activation.py",
-    ENGINE / "ops" / "elementwise.py",
-    ENGINE / "ops" / "formula.py",
-    ENGINE / "codegen" / "formulas.py",
-)  # what formulas.h depends on
 
 
 def _float_unary(row: ElementwiseOp) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from build_scripts.kernels import described
 from build_scripts.kernels.formulas import FAMILIES, kernel_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,8 +58,9 @@ def read_rows(path: Path = LIST) -> list[Row]:
 
     Raises:  KernelListError for a broken row, a name that stands twice, or a source that is missing.
     """
-    rows = list(_rows(tomllib.loads(path.read_text(encoding="utf-8"))))
-    known = source_files(path.parent)
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    rows = [*_rows(data), *(_described(data["described"]) if "described" in data else ())]
+    known = {*source_files(path.parent), described.SOURCE}
     seen: set[str] = set()
     for row in rows:
         if row.name in seen:
@@ -95,6 +97,23 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
             parsed = _parse_args(name, args)
             writes = _parse_writes(name, dict(parsed), entry.get("writes", {}))
             yield Row(name, source, parsed, str(entry.get("split", "")), writes)
+
+
+def by_hand(path: Path = LIST) -> dict[str, str]:
+    """Described kernels that are written by hand in C all the same → why."""
+    found: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8"))["described"]
+    return found
+
+
+def _described(other: Mapping[str, str]) -> Iterator[Row]:
+    """The rows of the kernels that operators describe, but those that are written by hand."""
+    for name, kernel in described.kernels().items():
+        for width in described.widths_of(kernel) if name not in other else ():
+            written = f"{width // 8}*units*{kernel.space[-1].extent.name}"
+            full = f"{described.prefix_of(kernel, width)}_{name}"
+            yield Row(
+                full, described.SOURCE, tuple(described.arguments(kernel).items()), "rows of y", (("y", written),)
+            )
 
 
 def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.kernels.compile import BUILDS, constants_files
-from build_scripts.kernels.formulas import INPUTS
+from build_scripts.kernels.described import INPUTS
 from build_scripts.kernels.kernel_list import read_constants
 from build_scripts.paths import ENGINE, KERNELS, ROOT
 from build_scripts.steps import Step

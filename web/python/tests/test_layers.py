@@ -13,7 +13,8 @@ ENGINE = ROOT / "web" / "python" / "webinfer"
 LEAVES = {"errors", "dtypes", "flags", "deprecated", "packing", "spans", "tensor", "version"}
 EVERYTHING = {"*"}
 BACKEND = LEAVES | {
-    "ops", "graph", "plan", "lowering", "codegen", "rewrite", "host.interface", "host.gpu", "backends.base", "tune",
+    "ops", "expr", "graph", "plan", "lowering", "codegen", "rewrite", "host.interface", "host.gpu", "backends.base",
+    "tune",
 }  # fmt: skip
 SESSION = LEAVES | {  # backends only through their contract
     "graph", "ops", "importers", "passes", "models", "tune", "authoring", "host.interface", "host.gpu", "host.current",
@@ -31,13 +32,14 @@ API = {
 ALLOWED = {
     **dict.fromkeys(LEAVES, LEAVES),
     "graph": LEAVES,
-    "ops": LEAVES | {"graph"},
+    "expr": LEAVES,
+    "ops": LEAVES | {"graph", "expr"},
     "importers": LEAVES | {"graph", "ops"},
     "rewrite": LEAVES | {"graph", "ops"},
     "passes": LEAVES | {"graph", "ops", "rewrite"},
-    "lowering": LEAVES | {"graph", "ops", "plan"},
+    "lowering": LEAVES | {"graph", "ops", "expr", "plan"},
     "plan": LEAVES | {"graph", "ops"},
-    "codegen": LEAVES | {"graph", "ops"},
+    "codegen": LEAVES | {"graph", "ops", "expr"},
     "backends": BACKEND,  # base.py and registry.py; the packages below follow
     "backends.reference": BACKEND,
     "backends.wasm": BACKEND,

@@ -12,9 +12,9 @@ from webinfer.codegen.lookup import lookup_table
 from webinfer.codegen.prelude import Access, Slot
 from webinfer.codegen.templates import render
 from webinfer.errors import ShapeError
-from webinfer.ops import formula as f
+from webinfer.expr import formula as f
+from webinfer.expr.formula import CONSTANT, A, B, Formula, X
 from webinfer.ops.elementwise import ROWS, UnaryAttrs
-from webinfer.ops.formula import CONSTANT, A, B, Formula, X
 from webinfer.ops.registry import eight_bit
 
 

@@ -1,4 +1,4 @@
-"""Formulas of ops/formula.py as text: the writer for every language, and the functions that shaders call.
+"""Formulas of expr/formula.py as text: the writer for every language, and the functions that shaders call.
 
 The C text of the WASM kernels is made by build_scripts/kernels/formulas.py, with the same writer.
 """
@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from webinfer.ops import formula as f
+from webinfer.expr import formula as f
+from webinfer.expr.formula import CONSTANT, TRUTHS, A, B, Formula
 from webinfer.ops.elementwise import ROWS, BinaryAttrs
-from webinfer.ops.formula import CONSTANT, TRUTHS, A, B, Formula
 
 # How tightly operators bind. Those below 3 never stand beside each other without parentheses.
 _BINDING = {**dict.fromkeys(TRUTHS, 1), "&": 2, "|": 2, "^": 2, "+": 3, "-": 3, "*": 4, "/": 4, "neg": 5}

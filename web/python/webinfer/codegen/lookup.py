@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import CONSTANT, A, B, Formula
 from webinfer.graph.ir import Quantization, TensorType
 from webinfer.ops import elementwise as ew
 from webinfer.ops.elementwise import ROWS, UnaryAttrs
-from webinfer.ops.formula import CONSTANT, A, B, Formula
 
 # Operators that clamp, by name.
 _CLAMPS = {

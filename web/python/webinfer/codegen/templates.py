@@ -1,8 +1,8 @@
 """WGSL files rendered by Jinja2: `$$` line statements, `{$ $}` blocks, `{{ }}` values.
 
 Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them comes from the
-generated prelude and, for an elementwise operator, from its row: `op`, the name of a formula or a chain of them, brings
-the function `{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
+generated prelude and from the operator's formula: `op`, its name, a chain of them or a described kernel, brings the
+function `{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import jinja2
 
 from webinfer.codegen.chains import Chain
 from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
+from webinfer.codegen.kernels import Described
 from webinfer.codegen.prelude import Param, Slot, prelude
 
 _INCLUDE = re.compile(r'^\{\$ include "([^"]+)" \$\}\n', re.MULTILINE)  # a line of its own
-Variable = int | float | bool | enum.StrEnum | Chain
+Variable = int | float | bool | enum.StrEnum | Chain | Described
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
             raise ValueError(f"shader {name}: {key} is {value}, which WGSL cannot write")
         if isinstance(value, str) and not isinstance(value, enum.StrEnum):
             raise TypeError(f"shader {name}: {key} is text; give a number, a boolean or an enum word")
-        if not isinstance(value, int | float | enum.StrEnum | Chain):
+        if not isinstance(value, int | float | enum.StrEnum | Chain | Described):
             raise TypeError(
                 f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word"
             )
@@ -179,6 +180,8 @@ def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) 
         generated |= {"formula": formula, "needs_math": needs_math(op)}
     elif isinstance(op, Chain):
         generated |= {"formula": op.text(), "needs_math": op.needs_math}
+    elif isinstance(op, Described):
+        generated |= {"formula": op.text}
     key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)

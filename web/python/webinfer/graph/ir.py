@@ -153,7 +153,8 @@ TypeRule = Callable[[Sequence[TensorType | None], Sequence[TensorType]], str]  #
 class Op:
     """An operator: declared once in `ops/`, looked up by every other room.
 
-    `types` are the rules that element types of inputs and results keep; `ops/registry.py` names them.
+    `types` are the rules that element types of inputs and results keep; `ops/registry.py` names them. `kernel` is given
+    what `cost` is, and describes the operator as a kernel of `expr/kernel.py`; without it, kernels are written by hand.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Op:
     tolerance: Tolerance
     cases: tuple[Case, ...] = ()
     types: tuple[TypeRule, ...] = field(default=(), kw_only=True)
+    kernel: Callable[[Sequence[Any], Sequence[TensorType], Any], Any] | None = field(default=None, kw_only=True)
 
     def result_types(self, inputs: Sequence[TensorType | None], attrs: Any) -> tuple[TensorType, ...]:
         """The types of the results, as `infer` makes them.

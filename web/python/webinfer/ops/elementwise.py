@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr import formula as f
+from webinfer.expr.formula import TRUTHS, A, B, Formula, X
 from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance, TypeRule
-from webinfer.ops import formula as f
 from webinfer.ops.activation import Activation
-from webinfer.ops.formula import TRUTHS, A, B, Formula, X
 from webinfer.ops.registry import (
     EXACT,
     ONE_ROUNDING,

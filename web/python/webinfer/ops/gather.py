@@ -6,16 +6,21 @@ outside is moved to the nearest element, so no kernel reads or writes out of bou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import Formula, equal, select
+from webinfer.expr.kernel import Kernel, Kind, Table, Tensor, along, axes, largest, lengths, sizes, total, within
 from webinfer.graph.ir import Case, Op, TensorType, Tolerance
 from webinfer.ops.registry import EXACT, declare, move_cost, need
+from webinfer.ops.strides import row_major
 
 Inputs = Sequence[TensorType | None]
+Types = Sequence[TensorType]
 I32, I64 = DType.INT32, DType.INT64
 
 
@@ -120,6 +125,73 @@ def _scatter_nd(inputs: Inputs, a: ScatterNdAttrs) -> tuple[TensorType, ...]:
     return (TensorType(x.shape, x.dtype, x.quant),)
 
 
+def _gather_kernel(inputs: Types, outputs: Types, a: GatherAttrs) -> Kernel:
+    (x, p), b = inputs, a.batch_dims
+    batch, outer, depth, inner = lengths(x.shape, batch=b, outer=a.axis, depth=a.axis + 1, inner=x.rank)
+    (picks,) = sizes(picks=math.prod(p.shape[b:]))
+    data, positions = Tensor("x", (batch, outer, depth, inner)), Tensor("positions", (batch, picks), Kind.INDEX)
+    n, o, k, i = axes(n=batch, o=outer, k=picks, i=inner)
+    return Kernel("gather", (data, positions), (n, o, k, i), data[n, o, within(positions[n, k], depth), i])
+
+
+def _gather_elements_kernel(inputs: Types, outputs: Types, a: ElementsAttrs) -> Kernel:
+    x, p = inputs
+    outer, depth, inner = lengths(x.shape, outer=a.axis, depth=a.axis + 1, inner=x.rank)
+    (picks,) = sizes(picks=p.shape[a.axis])
+    data, positions = Tensor("x", (outer, depth, inner)), Tensor("positions", (outer, picks, inner), Kind.INDEX)
+    o, k, i = axes(o=outer, k=picks, i=inner)
+    place = data[o, within(positions[o, k, i], depth), i]
+    return Kernel("gather_elements", (data, positions), (o, k, i), place)
+
+
+def _named_axes(shape: Sequence[int], depth: int) -> tuple[Table, Table]:
+    """The axes that one position of several numbers names: their lengths, and their strides in rows."""
+    return Table("length", tuple(shape[:depth])), Table("stride", row_major(shape[:depth]))
+
+
+def _row(positions: Tensor, at: Sequence[Formula], tables: tuple[Table, Table]) -> Formula:
+    """The row that the position at these indices names."""
+    (length, stride), d = tables, along("d", positions.shape[-1])
+    return total(d, within(positions[*at, d], length[d]) * stride[d], kind=Kind.INDEX)
+
+
+def _gather_nd_kernel(inputs: Types, outputs: Types, a: GatherNdAttrs) -> Kernel:
+    (x, p), b = inputs, a.batch_dims
+    batch, rows, inner = lengths(x.shape, batch=b, rows=b + p.shape[-1], inner=x.rank)
+    picks, depth = sizes(picks=math.prod(p.shape[b:-1]), depth=p.shape[-1])
+    data, positions = Tensor("x", (batch, rows, inner)), Tensor("positions", (batch, picks, depth), Kind.INDEX)
+    n, k, i = axes(n=batch, k=picks, i=inner)
+    tables = _named_axes(x.shape[b:], p.shape[-1])
+    return Kernel("gather_nd", (data, positions), (n, k, i), data[n, _row(positions, (n, k), tables), i], tables=tables)
+
+
+def _scatter_elements_kernel(inputs: Types, outputs: Types, a: ElementsAttrs) -> Kernel:
+    x, p, _ = inputs
+    outer, depth, inner = lengths(x.shape, outer=a.axis, depth=a.axis + 1, inner=x.rank)
+    (picks,) = sizes(picks=p.shape[a.axis])
+    data, updates = Tensor("x", (outer, depth, inner)), Tensor("updates", (outer, picks, inner))
+    positions = Tensor("positions", (outer, picks, inner), Kind.INDEX)
+    (o, d, i), k = axes(o=outer, d=depth, i=inner), along("k", picks)
+    last = largest(k, k, -1, where=equal(within(positions[o, k, i], depth), d))
+    value = select(last >= 0, updates[o, last, i], data[o, d, i])
+    return Kernel("scatter_elements", (data, positions, updates), (o, d, i), value)
+
+
+def _scatter_nd_kernel(inputs: Types, outputs: Types, a: ScatterNdAttrs) -> Kernel:
+    x, p, _ = inputs
+    rows, inner = lengths(x.shape, rows=p.shape[-1], inner=x.rank)
+    picks, depth = sizes(picks=math.prod(p.shape[:-1]), depth=p.shape[-1])
+    kind = Kind.NUMBER if a.add else Kind.BITS
+    data, updates = Tensor("x", (rows, inner), kind), Tensor("updates", (picks, inner), kind)
+    positions, tables = Tensor("positions", (picks, depth), Kind.INDEX), _named_axes(x.shape, p.shape[-1])
+    (r, i), k = axes(r=rows, i=inner), along("k", picks)
+    hit = equal(_row(positions, (k,), tables), r)
+    last = largest(k, k, -1, where=hit)
+    value = total(k, updates[k, i], data[r, i], where=hit) if a.add else select(last >= 0, updates[last, i], data[r, i])
+    name = "scatter_nd_add" if a.add else "scatter_nd"
+    return Kernel(name, (data, positions, updates), (r, i), value, kind, tables)
+
+
 def _case(label: str, shapes: Sequence[TensorType], positions: Sequence[int], attrs: Any) -> Case:
     return Case(label, tuple(shapes), attrs, values={1: positions})
 
@@ -133,14 +205,14 @@ def _p(*shape: int, dtype: DType = I32) -> TensorType:
 
 
 def _op(
-    name: str, attrs: type, infer: Callable[[Inputs, Any], tuple[TensorType, ...]], cases: tuple[Case, ...],
-    tolerance: Tolerance = EXACT,
+    name: str, attrs: type, infer: Callable[[Inputs, Any], tuple[TensorType, ...]],
+    kernel: Callable[[Types, Types, Any], Kernel], cases: tuple[Case, ...], tolerance: Tolerance = EXACT,
 ) -> Op:  # fmt: skip
-    return declare(Op(name, attrs, infer, move_cost, tolerance, cases))
+    return declare(Op(name, attrs, infer, move_cost, tolerance, cases, kernel=kernel))
 
 
 GATHER = _op(
-    "gather", GatherAttrs, _gather,
+    "gather", GatherAttrs, _gather, _gather_kernel,
     (
         _case("rows", (_t(5, 8), _p(3)), (4, 0, 2), GatherAttrs(0)),
         _case("odd columns", (_t(3, 7), _p(2, 2)), (6, 0, 3, 3), GatherAttrs(1)),
@@ -154,7 +226,7 @@ GATHER = _op(
     ),
 )  # fmt: skip
 GATHER_ELEMENTS = _op(
-    "gather_elements", ElementsAttrs, _gather_elements,
+    "gather_elements", ElementsAttrs, _gather_elements, _gather_elements_kernel,
     (
         _case("rows", (_t(3, 3), _p(2, 3)), (1, 2, 0, 2, 0, 0), ElementsAttrs(0)),
         _case("columns, outside", (_t(2, 5), _p(2, 2)), (4, -1, 7, -8), ElementsAttrs(1)),
@@ -162,7 +234,7 @@ GATHER_ELEMENTS = _op(
     ),
 )  # fmt: skip
 GATHER_ND = _op(
-    "gather_nd", GatherNdAttrs, _gather_nd,
+    "gather_nd", GatherNdAttrs, _gather_nd, _gather_nd_kernel,
     (
         _case("elements", (_t(3, 4), _p(3, 2)), (0, 3, 2, 0, 1, 1), GatherNdAttrs()),
         _case("rows", (_t(3, 4, 2), _p(2, 2, 1)), (2, 0, -1, 1), GatherNdAttrs()),
@@ -171,14 +243,14 @@ GATHER_ND = _op(
     ),
 )  # fmt: skip
 SCATTER_ELEMENTS = _op(
-    "scatter_elements", ElementsAttrs, _scatter_elements,
+    "scatter_elements", ElementsAttrs, _scatter_elements, _scatter_elements_kernel,
     (
         _case("rows", (_t(3, 3), _p(2, 3), _t(2, 3)), (1, 0, 2, 0, 2, 1), ElementsAttrs(0)),
         _case("columns, from the end", (_t(2, 5), _p(2, 2), _t(2, 2)), (4, -4, -1, 0), ElementsAttrs(1)),
     ),
 )  # fmt: skip
 SCATTER_ND = _op(
-    "scatter_nd", ScatterNdAttrs, _scatter_nd,
+    "scatter_nd", ScatterNdAttrs, _scatter_nd, _scatter_nd_kernel,
     (
         _case("elements", (_t(3, 4), _p(3, 2), _t(3)), (0, 3, 2, 0, 1, 1), ScatterNdAttrs()),
         _case("rows", (_t(4, 5), _p(2, 1), _t(2, 5)), (-1, 1), ScatterNdAttrs()),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import equal, select
+from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, element, lengths, sizes
 from webinfer.graph.ir import Case, Op, TensorType
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 
@@ -48,6 +51,28 @@ def _triangular(inputs: Inputs, a: TriangularAttrs) -> tuple[TensorType, ...]:
     return (TensorType(x.shape, x.dtype, x.quant),)
 
 
+def _one_hot_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: OneHotAttrs) -> Kernel:
+    outer, inner = lengths(inputs[0].shape, outer=a.axis, inner=inputs[0].rank)
+    (depth,) = sizes(depth=a.depth)
+    x = Tensor("x", (outer, inner), Kind.INDEX)
+    o, d, i = axes(o=outer, d=depth, i=inner)
+    value = select(equal(x[o, i], d), element("on", a.on), element("off", a.off))
+    return Kernel("one_hot", (x,), (o, d, i), value)
+
+
+def _triangular_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: TriangularAttrs) -> Kernel:
+    *outer, height, width = inputs[0].shape
+    # Beyond the corners a diagonal changes nothing; clamped, it fits int32.
+    edge = max(-height - 1, min(width + 1, a.diagonal))
+    matrices, rows, columns, diagonal, side = sizes(
+        matrices=math.prod(outer), rows=height, columns=width, diagonal=edge, side=1 if a.upper else -1
+    )
+    x = Tensor("x", (matrices, rows, columns))
+    n, r, c = axes(n=matrices, r=rows, c=columns)
+    value = select((c - r - diagonal) * side >= 0, x[n, r, c], element("zero", 0))
+    return Kernel("triangular", (x,), (n, r, c), value)
+
+
 def _int(*shape: int) -> tuple[TensorType]:
     return (TensorType(shape, DType.INT32),)
 
@@ -62,6 +87,7 @@ ONE_HOT = declare(
             Case("int32 result", _int(3), OneHotAttrs(4, 1, 7, 2, DType.INT32), values={0: (3, 0, 9)}),
             Case("int64 result", _int(3), OneHotAttrs(4, 1, 2**40 + 7, -2, DType.INT64), values={0: (3, 0, 9)}),
         ),
+        kernel=_one_hot_kernel,
     )
 )  # fmt: skip
 TRIANGULAR = declare(
@@ -74,5 +100,6 @@ TRIANGULAR = declare(
             Case("lower, beyond", (TensorType((3, 4)),), TriangularAttrs(False, -3)),
             Case("int32", (TensorType((3, 3), DType.INT32),), TriangularAttrs(True, -1)),
         ),
+        kernel=_triangular_kernel,
     )
 )  # fmt: skip

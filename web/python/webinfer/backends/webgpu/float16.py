@@ -15,8 +15,8 @@ from webinfer.backends.webgpu.lowerings import (
     LOWERINGS,
     conv,
     conv_transpose,
+    described,
     elementwise,
-    gather,
     matmul,
     movement,
     pool,
@@ -41,9 +41,6 @@ ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, pool.pool2d
 MOVES: tuple[Lower, ...] = (  # copy bits: inputs and results have one type
     elementwise.where,
     resize.resize_nearest,
-    gather.gather,
-    gather.gather_elements,
-    gather.gather_nd,
     movement.concat,
     movement.pad,
     movement.reshape,
@@ -92,7 +89,7 @@ class _Narrowing:
         """The values that become float16."""
         graph = self._graph
         for node in graph.nodes:
-            if LOWERINGS.get(node.op) in MOVES:
+            if _is_move(node):
                 tied = _moved(node)
                 for value in tied[1:]:
                     self._leader[self._group(value)] = self._group(tied[0])
@@ -135,11 +132,15 @@ class _Narrowing:
     def _is_stored_narrow(self, value: Value, node: Node) -> bool:
         if value.constant is None or not _is_float32(value):
             return False
-        return value in self._weights or LOWERINGS.get(node.op) in MOVES or value.type.size > SMALL
+        return value in self._weights or _is_move(node) or value.type.size > SMALL
 
 
 def _is_float32(value: Value) -> bool:
     return value.type.dtype is DType.FLOAT32
+
+
+def _is_move(node: Node) -> bool:
+    return LOWERINGS.get(node.op) in MOVES or described.is_move(node)
 
 
 def _moved(node: Node) -> list[Value]:
@@ -150,7 +151,7 @@ def _moved(node: Node) -> list[Value]:
 def _takes_float16(node: Node) -> bool:
     if getattr(node.attrs, "exact", False):  # sums of whole numbers, up to what float32 holds
         return False
-    return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *MOVES, *READERS)
+    return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *READERS) or _is_move(node)
 
 
 def _leaves_range(node: Node) -> bool:

@@ -12,16 +12,15 @@ from webinfer.backends.webgpu.lowerings import (
     attention,
     conv,
     conv_transpose,
+    described,
     detection,
     dynamic_range,
     elementwise,
-    gather,
     landmarks,
     matmul,
     movement,
     normalization,
     packed_matmul,
-    pattern,
     pool,
     pose,
     recurrent,
@@ -43,6 +42,7 @@ def _late(node: Node, target: Target) -> Sequence[Dispatch]:
 
 
 _BY_NAME: dict[str, Lower] = {
+    **described.LOWERINGS,
     **elementwise.LOWERINGS,
     "arg_max": reduce.arg_extreme,
     "arg_min": reduce.arg_extreme,
@@ -59,9 +59,6 @@ _BY_NAME: dict[str, Lower] = {
     "depthwise_conv2d": conv.depthwise_conv2d,
     "detection_postprocess": suppression.detection_postprocess,
     "expand": movement.strided,
-    "gather": gather.gather,
-    "gather_elements": gather.gather_elements,
-    "gather_nd": gather.gather_nd,
     "l2_pool2d": pool.pool2d,
     "landmarks_to_transform_matrix": landmarks.landmarks_to_transform_matrix,
     "layer_norm": normalization.layer_norm,
@@ -71,7 +68,6 @@ _BY_NAME: dict[str, Lower] = {
     "max_pool_with_argmax2d": pool.max_pool_with_argmax2d,
     "max_unpool2d": pool.max_unpool2d,
     "non_max_suppression": suppression.non_max_suppression,
-    "one_hot": pattern.one_hot,
     "packed_matmul": packed_matmul.packed_matmul,
     "pad": movement.pad,
     "posenet_decoder": pose.posenet_decoder,
@@ -94,8 +90,6 @@ _BY_NAME: dict[str, Lower] = {
     "reverse": movement.strided,
     "round_rows": dynamic_range.round_rows,
     "sample": _late,
-    "scatter_elements": gather.scatter_elements,
-    "scatter_nd": gather.scatter_nd,
     "slice": movement.strided,
     "softmax": softmax.softmax,
     "space_to_depth": movement.strided,
@@ -107,7 +101,6 @@ _BY_NAME: dict[str, Lower] = {
     "transform_landmarks": landmarks.transform_landmarks,
     "transform_tensor_bilinear": landmarks.transform_tensor_bilinear,
     "transpose": movement.strided,
-    "triangular": pattern.triangular,
 }
 
 LOWERINGS: dict[Op, Lower] = {OPS[name]: lower for name, lower in sorted(_BY_NAME.items())}

@@ -15,11 +15,11 @@ from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
+from webinfer.expr.formula import TRUTHS
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import ACTIVATIONS, ROWS, BinaryAttrs, UnaryAttrs
-from webinfer.ops.formula import TRUTHS
 
 MOST_STEPS = 64  # formulas of a chain
 Links = Mapping[Value, Node]  # the nodes of a chain by their results

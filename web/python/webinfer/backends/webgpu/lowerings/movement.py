@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import struct
 from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import (
@@ -19,10 +18,10 @@ from webinfer.backends.webgpu.dispatch import (
     update,
     write,
 )
+from webinfer.backends.webgpu.lowerings.described import element_bits
 from webinfer.codegen.elements import Element, bits_of
 from webinfer.codegen.prelude import DIMS, Param, i32, i32x8, u32, u32x8
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.movement import PadAttrs, strided_copies
@@ -37,12 +36,6 @@ class PadMode(enum.StrEnum):
     EDGE = "edge"
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
-
-
-def element_bits(value: float, dtype: DType) -> int:
-    """The bits of one element of this type as an unsigned number; the type holds the value."""
-    number = float(value) if dtype.is_float else int(value)
-    return int.from_bytes(struct.pack(f"<{dtype.letter}", number), "little")
 
 
 def _source_size(source: Source) -> int:
