@@ -111,6 +111,23 @@ def test_files_of_every_format_are_dropped_looked_into_and_run_right(model: Mode
     assert model.press("Run", "ran")["backend"] == "webgpu"
 
 
+def test_the_graph_of_the_file_is_there_before_anything_is_compiled(model: ModelPage) -> None:
+    model.page.evaluate(
+        """() => {
+          globalThis.early = null;
+          new MutationObserver(() => {
+            const rows = document.querySelectorAll("#plans .present, #plans .absent").length;
+            if (document.documentElement.dataset.webinferGraph && early === null) early = rows;
+          }).observe(document.documentElement, { attributes: true });
+        }"""
+    )
+    model.drop(net__tflite=tflite())
+    model.compiled("net.tflite")
+    assert model.page.evaluate("early") == 0  # no backend had said anything yet
+    model.demo.wait_for("graph", lambda: model.demo._dataset("webinferGraph"))
+    assert model.page.locator("#views input[value=run]").is_checked()
+
+
 COVERED = """(names) => names.filter((name) => {
   const button = [...document.querySelectorAll("#run-box button")].find((one) => one.textContent.trim() === name);
   button.scrollIntoView({ block: "center" });

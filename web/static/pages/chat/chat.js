@@ -2,7 +2,7 @@
 // business (webinfer/page/chat_controller.py).
 
 import { bubble, dropLast, following, offer, write } from "./chat_bubbles.js";
-import { pythonOf } from "./chat_code.js";
+import { factsOf, markdownOf, pythonOf } from "./chat_code.js";
 import { recalled, remember } from "./chat_memory.js";
 import { watchFiles } from "../../media/drops.js";
 import { byId, download, el } from "../../ui/dom.js";
@@ -90,12 +90,7 @@ async function open(source) {
   try {
     model = await opened(source);
     opening = source;
-    const facts = {
-      Model: model.name, "Runs on": model.backend, Architecture: `${model.architecture}, ${model.layers} layers`,
-      "Weights": `${(model.weights / MEGABYTE).toFixed(1)} MB`, "Cache": `${(model.cache / MEGABYTE).toFixed(1)} MB for ${model.context} tokens`,
-      "Opened in": `${(model.ms / 1000).toFixed(1)} s`,
-    };
-    byId("facts").replaceChildren(...Object.entries(facts).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
+    byId("facts").replaceChildren(...Object.entries(factsOf(model)).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
     await showStored().catch(fail);
     const unkept = source.name && !stored.complete ? " This browser has no room for its weights: the next visit fetches them again." : "";
     showWork(null, `The model is ready.${unkept}`);
@@ -193,12 +188,6 @@ function change() {
   byId("message-to-send").focus();
 }
 
-/** The chat as a file that people and programs read: Markdown. */
-function save() {
-  const said = [...instructions(), ...messages].map(({ role, content }) => `**${role === "user" ? "You" : role === "system" ? "Instructions" : "Model"}**\n\n${content}\n`);
-  download("chat.md", [said.join("\n")], "text/markdown");
-}
-
 /** Opens again what was open; else gets ready for what may be opened. */
 async function started() {
   allow();
@@ -254,7 +243,7 @@ byId("new-chat").addEventListener("click", () => {
 byId("open-known").addEventListener("click", () => open({ name: KNOWN }));
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("forget").addEventListener("click", forget);
-byId("save-chat").addEventListener("click", save);
+byId("save-chat").addEventListener("click", () => download("chat.md", [markdownOf([...instructions(), ...messages])], "text/markdown"));
 byId("file").addEventListener("change", ({ target }) => {
   const [file] = target.files;
   if (file) openFile(file);

@@ -1,4 +1,20 @@
-// The Python that does what the page "Chat" does.
+// What the page "Chat" says in other forms: the Python that does the same, the chat as a file, the facts of a model.
+
+const NAMES = { system: "Instructions", user: "You", assistant: "Model" };
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** Messages {role, content} as Markdown. */
+export const markdownOf = (messages) => messages.map(({ role, content }) => `**${NAMES[role]}**\n\n${content}\n`).join("\n");
+
+/** What the engine says of an open model, {title: text}. */
+export const factsOf = (model) => ({
+  Model: model.name,
+  "Runs on": model.backend,
+  Architecture: `${model.architecture}, ${model.layers} layers`,
+  Weights: megabytes(model.weights),
+  Cache: `${megabytes(model.cache)} for ${model.context} tokens`,
+  "Opened in": `${(model.ms / 1000).toFixed(1)} s`,
+});
 
 /** The code for a model on a backend, with `instructions` as messages and `drawing` as the engine takes it. */
 export function pythonOf({ name, backend, instructions, drawing: { temperature, top_p: share, max_tokens: most } }) {

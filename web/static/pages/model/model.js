@@ -62,6 +62,7 @@ async function open(source) {
     fail(told.error);
     return tell();
   }
+  workspace.take(model, false);
   await compile(null);
 }
 
@@ -83,7 +84,7 @@ async function compile(sizes) {
   forgetChecks();
   const chosen = document.querySelector("#backends input:checked").value;
   for (const backend of [chosen, ...backends.filter((name) => name !== chosen)]) {
-    if (!Object.values(model.plans).some(({ graph }) => graph)) workspace.wait(`Compiling for ${titles[backend]} …`);
+    showPlans(model.plans, titles, backend);
     const plan = await calls.ask("plan", { backend, ...(sizes ? { shapes: sizes } : {}) });
     if (own !== turn) return;
     model.plans[backend] = plan;
@@ -92,8 +93,10 @@ async function compile(sizes) {
     if (plan.open) break;
   }
   const refused = Object.values(model.plans).every(({ error }) => error);
-  if (refused) fail(Object.values(model.plans)[0].error);
-  workspace.wait("");
+  if (refused) {
+    fail(Object.values(model.plans)[0].error);
+    workspace.refused();
+  }
   tell();
 }
 

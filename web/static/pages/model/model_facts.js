@@ -52,8 +52,8 @@ export function showFacts({ name, bytes: size, sha256, format, outline }, search
   byId("facts-box").hidden = false;
 }
 
-/** One line for each backend: what it makes of the model, or why it cannot. */
-export function showPlans(plans, titles) {
+/** One line for each backend: what it makes of the model, or why it cannot; and the one that it is being compiled for. */
+export function showPlans(plans, titles, compiling = "") {
   const rows = Object.entries(plans).map(([backend, plan]) => {
     const error = plan.error;
     const row = el("li", { class: error ? "absent" : "present" }, el("strong", { text: titles[backend] ?? backend }), " ");
@@ -63,7 +63,8 @@ export function showPlans(plans, titles) {
     if (error?.problems?.length) row.append(el("ul", { class: "problems" }, error.problems.map((text) => el("li", { text }))));
     return row;
   });
-  byId("plans").replaceChildren(...rows);
+  const waits = compiling && el("li", { class: "quiet" }, el("strong", { text: titles[compiling] ?? compiling }), " compiling …");
+  byId("plans").replaceChildren(...rows, ...(waits ? [waits] : []));
 }
 
 function planned({ rows, graph, memory, ms, choice, backend }) {

@@ -60,15 +60,19 @@ export class Workspace {
     say(byId("graph-wait"), text);
   }
 
-  /** Takes over what is known of the model now; `anew`: it can be drawn as it runs from now on. */
+  /**
+   * Takes over what is known of the model now; `anew`: it can be drawn as it runs from now on. Until then it is shown as it
+   * stands in the file, and stays so for somebody who is looking for a node there or at one.
+   */
   take(model, anew) {
     this.#model = model;
     const runs = Boolean(this.#run);
     const [run, file] = document.querySelectorAll("#views input");
     run.disabled = !runs;
-    if (anew) (parameters.get("view") === "file" ? file : run).checked = true;
+    const turns = anew && this.#node < 0 && !byId("search").value;
+    if (turns) (parameters.get("view") === "file" ? file : run).checked = true;
     else if (!runs) file.checked = true;
-    if (anew || !this.#graph) return this.#show();
+    if (turns || !this.#graph) return this.#show();
     if (this.#node >= 0) this.#details();
     this.#fillList();
   }
@@ -115,6 +119,7 @@ export class Workspace {
     keepInAddress({ view: view === "file" && this.#run ? "file" : null });
     this.#node = -1;
     byId("node-box").hidden = true;
+    delete document.documentElement.dataset.webinferGraph;
     this.#searched({ quiet: true });
     const graph = this.#graph;
     this.wait("Drawing …");
@@ -132,9 +137,20 @@ export class Workspace {
     this.#coloured();
     this.#highlight();
     document.documentElement.dataset.webinferGraph = String(drawing.boxes.length);
+    const asked = parameters.get("view") ?? "run"; // an address without a view means the graph as it runs
+    if (asked === view) this.#selectAsked();
+  }
+
+  /** Selects the node that the address names. */
+  #selectAsked() {
     const node = Number(parameters.get("node") ?? -1);
     parameters.delete("node");
-    if (Number.isInteger(node) && node >= 0 && node < graph.nodes.length) this.#select(node);
+    if (Number.isInteger(node) && node >= 0 && node < this.#graph.nodes.length) this.#select(node);
+  }
+
+  /** No backend runs the model: the graph as it stands in the file is all that there is. */
+  refused() {
+    if (this.#drawing) this.#selectAsked();
   }
 
   #formed() {

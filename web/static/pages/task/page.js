@@ -7,6 +7,7 @@ import { EngineClient } from "../../engine/engine_client.js";
 import * as panels from "../../ui/panels.js";
 import { ProfilePanel } from "../../ui/profile_panel.js";
 import { remember } from "../../ui/recent_runs.js";
+import { showOptions, watchOptions } from "./options.js";
 import { asJson, Results } from "./results.js";
 import { Stage } from "./stage.js";
 import { Troubles } from "../../ui/troubles.js";
@@ -174,13 +175,6 @@ function select(wanted, name, value = wanted[name]) {
   engine.select(wanted);
 }
 
-function setOption(field) {
-  options = { ...options, [field.dataset.option]: field.valueAsNumber };
-  select({ options }, field.dataset.option, field.value);
-}
-
-const showOption = (field) => (field.parentElement.querySelector("output").textContent = field.value);
-
 const progress = new panels.Progress();
 const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
@@ -235,10 +229,10 @@ byId("backends").addEventListener("change", ({ target }) => {
   select({ backend: target.value }, "backend");
 });
 byId("model")?.addEventListener("change", ({ target }) => select({ model: target.value }, "model"));
-for (const field of document.querySelectorAll("[data-option]")) {
-  field.addEventListener("input", () => showOption(field));
-  field.addEventListener("change", () => setOption(field));
-}
+watchOptions((name, value) => {
+  options = { ...options, [name]: value };
+  select({ options }, name, value);
+});
 byId("tools").open = address.get("tools") === "open";
 byId("tools").addEventListener("toggle", ({ target }) => address.set("tools", target.open ? "open" : null));
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
@@ -248,9 +242,6 @@ take();
 progress.begin("Starting the engine");
 engine.start();
 if (byId("model")) byId("model").value = settings.model;
-for (const field of document.querySelectorAll("[data-option]")) {
-  field.value = options[field.dataset.option];
-  showOption(field);
-}
+showOptions(options);
 stage.showSample();
 if (address.get("source") === "camera") stage.toggleLive();
