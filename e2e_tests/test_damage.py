@@ -177,7 +177,7 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
         headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
         route.fulfill(status=200, body=body, headers=headers)
 
-    page = demo("?backend=wasm", broken=("**/" + script.split("/")[1], alter))
+    page = demo("?backend=wasm", broken=("**/" + script.split("/")[1].replace(".mjs", ".js"), alter))
     assert len(page.wait_for_result()["faces"]) == 1
     page.wait_for("word of it", lambda: told(page, f"{script} came damaged"))
     assert page.wait_for("the engine anew", lambda: "started again" in page.text("#message"))
@@ -194,7 +194,7 @@ def test_scripts_that_cannot_be_checked_because_the_network_has_gone_go_on(demo:
         else:
             route.abort("connectionreset")
 
-    page = demo("?backend=wasm", broken=("**/pyodide.mjs", answer))
+    page = demo("?backend=wasm", broken=("**/pyodide.js", answer))
     page.wait_for_result()
     page.wait_for("word of it", lambda: told(page, "were not checked"))
     page.page.get_by_role("button", name="Sample photo").click()
@@ -211,7 +211,8 @@ def test_an_altered_script_of_the_page_never_runs_and_trying_again_helps(demo: D
         route.fulfill(status=200, body=answer.body() + b"\nglobalThis.altered = true;\n", headers=headers)
 
     page = demo("?backend=wasm", broken=(f"**/static-*/{script}.js", alter))
-    assert page.wait_for("error", lambda: page.error)["code"] == "download"
+    code = page.wait_for("error", lambda: page.error)["code"]
+    assert code == ("integrity" if script == "page" else "download")
     assert page.page.evaluate("globalThis.altered") is None
     page.mended = True
     page.page.locator("a:visible, button:visible").filter(has_text="Try again").click()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Browser, Request, Route
 
 from build_scripts.paths import WEB
+from build_scripts.places.browsers import Firefox
 from e2e_tests.flaky import FlakyNetwork
 from e2e_tests.pages import DemoPage
 
@@ -109,6 +110,45 @@ def test_a_service_worker_that_was_ended_knows_where_the_page_is_from(browser: B
     page.close()
     assert (page_from, file, online) == ("/a-demo", "/assets/a.js", "left to the browser")
     assert names == ["webinfer site 1"]
+
+
+DAMAGE = """async () => {
+  const [name] = (await caches.keys()).filter((name) => name.startsWith("webinfer site "));
+  const cache = await caches.open(name);
+  const paths = (await cache.keys()).map(({ url }) => new URL(url).pathname);
+  const files = paths.filter((path) => path.endsWith(".css") || path.endsWith("/engine_worker.js"));
+  const changed = [...files.slice(0, 2), "/"];
+  for (const path of changed) {
+    const { headers } = await cache.match(path);
+    await cache.put(path, new Response(path === "/" ? "<html>Sign in</html>" : "", { headers }));
+  }
+  return changed;
+}"""
+LENGTHS = """async (paths) => {
+  const [name] = (await caches.keys()).filter((name) => name.startsWith("webinfer site "));
+  const cache = await caches.open(name);
+  return Promise.all(paths.map(async (path) => (await (await cache.match(path)).arrayBuffer()).byteLength));
+}"""
+
+
+def test_what_is_kept_and_damaged_is_replaced(demo: Demo, address: str) -> None:
+    page = visited(demo, address)
+    changed = page.page.evaluate(DAMAGE)
+    assert len(changed) == 3
+    assert page.page.evaluate(KEEP) == [True]  # as a worker does when nobody waits
+    assert min(page.page.evaluate(LENGTHS, changed)) > 100
+    page.complaints.clear()  # a sign-in page has no style
+
+
+def test_firefox_opens_kept_pages_without_the_server(firefox: Firefox, address: str) -> None:
+    result = "document.documentElement.dataset.webinferResult ?? null"
+    with firefox.tab() as tab:
+        with FlakyNetwork(address) as network:
+            tab.open(f"{network.address}/face-detection{QUERY}")
+            tab.wait_for("result", lambda: tab.evaluate(result))
+            tab.wait_for("kept site", lambda: tab.evaluate(f"({KEPT})()"))
+        tab.open(f"{network.address}/face-detection{QUERY}")  # nobody listens there any more
+        tab.wait_for("result without a server", lambda: tab.evaluate(result))
 
 
 def test_the_site_is_kept_once_and_whole(demo: Demo) -> None:

@@ -81,7 +81,7 @@ def test_the_page_is_isolated_as_served(demo: Demo) -> None:
     assert demo("?backend=wasm").page.evaluate("crossOriginIsolated") is True
 
 
-@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.first.wasm", "engine_worker.js"])
+@pytest.mark.parametrize("file", ["pyodide.js", "pyodide.first.wasm", "engine_worker.js"])
 def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -> None:
     page = demo(broken=(f"**/{file}", lambda route: route.fulfill(status=404, body="not here")))
     error = page.wait_for("error", lambda: page.error)

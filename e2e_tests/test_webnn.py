@@ -17,7 +17,7 @@ from e2e_tests.pages import DemoPage
 SAMPLES = Path(__file__).with_name("samples")
 SUITE = ROOT.parent / "shared" / "wpt" / "src"
 PART = r"conformance_tests/(relu|concat|tensor)\.|validation_tests/(conv2d|gather)\."
-ONE_LINE = '<script type="module" src="/webnn.mjs"></script>'
+ONE_LINE = '<script type="module" src="/webnn.js"></script>'
 WORKER = """Object.defineProperty(navigator, "hardwareConcurrency", { value: 1 }); // threads are led by Python
 const { countedRuns } = await import("/webnn_counts.js");
 const { runLeNet } = await import("/lenet.js");
@@ -113,7 +113,7 @@ def test_a_page_that_asks_for_no_context_fetches_one_file(browser: Browser, addr
     with _opened(browser, address) as page:
         fetched = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
     ours = [name.rpartition("/")[2] for name in fetched if not name.endswith(".ico")]
-    assert ours == ["webnn.mjs", "webnn.js"]
+    assert ours == ["webnn.js", "webnn.js"]
 
 
 def test_a_tensor_is_a_buffer_that_shaders_share(page: Page) -> None:

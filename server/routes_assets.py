@@ -37,7 +37,8 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
             raise HTTPException(404)
         return _answer(found, request, "no-cache", turns)
 
-    @router.get("/webnn.mjs")
+    @router.get("/webnn.js")
+    @router.get("/webnn.mjs")  # its name until 0.2
     async def webnn() -> Response:
         """The address of WebNN for other people's pages stays, too."""
         script = f'export * from "{manifest.urls["static/webnn.js"]}";\n'

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from build_scripts.errors import BuildError
 from build_scripts.files import files_below
 from build_scripts.paths import (
     BROWSER_WHEELS,
@@ -53,7 +54,10 @@ SPLIT = [
     Path(__file__).with_name(f"{name}.py") for name in ("runtime_split", "late_linking", "short_glue", "wasm_sections")
 ]
 # Others that are asked for by their names.
-ALONE = ("first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker")
+ALONE = (
+    "first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker",
+    "unstarted",
+)  # fmt: skip
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
 INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `measure interop`
 FROM_NPM = ("code_panel",)  # those that import packages of npm
@@ -62,8 +66,8 @@ DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_lay
 LOCK = WEB / "package-lock.json"
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
 COMPRESSED = BUILD / "compressed"
-GLUE = "pyodide.asm.mjs"
-PYODIDE_FILES = ("pyodide.asm.wasm", "pyodide.mjs", GLUE, "python_stdlib.zip")
+LOADER, GLUE = "pyodide.mjs", "pyodide.asm.mjs"
+PYODIDE_FILES = ("pyodide.asm.wasm", LOADER, GLUE, "python_stdlib.zip")
 TYPES = {
     ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
@@ -128,7 +132,8 @@ def assemble() -> None:
     page = page_facts() | {"foreseen": _foreseen()}
     manifest = {"version": 1, "engine": version(), "page": page, "folders": folders, "assets": rows}
     (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
-    (fresh / "webnn.mjs").write_text(f'export * from ".{rows["static/webnn.js"]["url"]}";\n')
+    (fresh / "webnn.js").write_text(f'export * from ".{rows["static/webnn.js"]["url"]}";\n')
+    (fresh / "webnn.mjs").write_text('export * from "./webnn.js";\n')  # its name until 0.2
     (fresh / "webnn.json").write_text(json.dumps({"assets": rows}, sort_keys=True))
     if SITE.exists():
         SITE.rename(old)
@@ -168,6 +173,10 @@ def pyodide_files() -> dict[str, bytes]:
     """What is published of Pyodide, by name: its runtime as two modules, its glue code shortened."""
     files = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
     others = {path.name: path.read_bytes() for path in files[1:]}
+    loader = others[LOADER].replace(GLUE.encode(), _published_name(GLUE).encode())
+    if loader == others[LOADER]:
+        raise BuildError(f"{LOADER} does not name {GLUE}, which the site has as {_published_name(GLUE)}")
+    others[LOADER] = loader
     return runtime_files(files[0]) | others | {GLUE: published_glue(NODE_MODULES / "pyodide" / GLUE).encode()}
 
 
@@ -203,7 +212,13 @@ def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:
         digest.update(f"{relative} {hashlib.sha256(data).hexdigest()}\n".encode())
     folder = f"assets/{name}-{digest.hexdigest()[:16]}"
     for relative, data in files:
-        yield Asset(f"{name}/{relative}", f"{folder}/{relative}", data)
+        yield Asset(f"{name}/{relative}", f"{folder}/{_published_name(relative)}", data)
+
+
+def _published_name(relative: str) -> str:
+    """Hosts with default settings know no type for .mjs, and browsers run no script without one."""
+    path = Path(relative)
+    return path.with_suffix(".js").as_posix() if path.suffix == ".mjs" else relative
 
 
 def _single_files() -> Iterator[Asset]:

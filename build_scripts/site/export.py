@@ -78,6 +78,8 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
         if demo is None:
             raise BuildError(f"there is no demo {slug!r}; there are {', '.join(demo.slug for demo in studio.demos)}")
         manifest, studio = files_of(manifest, demo), Studio((demo,), (), documented=False)
+    page = {**manifest.public["page"], "late": {}}  # nobody fetches models there
+    manifest = replace(manifest, public={**manifest.public, "page": page})
     pages = application_pages(manifest, replace(settings, fetch_models=""), studio)
     files_beside: dict[str, bytes] = {}
     if slug is not None:
@@ -89,7 +91,7 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
     check_folder(folder)
     try:
         with _whole_files().replaced(folder) as fresh:
-            _write_site(fresh, manifest, pages, isolate)
+            _write_site(fresh, settings.site, manifest, pages, isolate)
             for name, data in files_beside.items():
                 _write(fresh / name, data)
     except OSError as error:
@@ -98,14 +100,18 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
     return len(pages), len(files), sum(path.stat().st_size for path in files)
 
 
-def _write_site(folder: Path, manifest: Manifest, pages: Mapping[str, bytes], isolate: bool) -> None:
+def _write_site(folder: Path, site: Path, manifest: Manifest, pages: Mapping[str, bytes], isolate: bool) -> None:
+    unstarted = manifest.urls["static/unstarted.js"]
     for address, body in pages.items():
-        _write(folder / address.strip("/") / "index.html", relative(body.decode(), address, isolate).encode())
+        page = relative(body.decode(), address, isolate, unstarted)
+        _write(folder / address.strip("/") / "index.html", page.encode())
     for url, asset in manifest.assets.items():
         target = folder / url.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(asset.file, target)
     _write(folder / SERVICE_WORKER, manifest.assets[manifest.urls[f"static/{SERVICE_WORKER}"]].file.read_bytes())
+    for name in ("webnn.js", "webnn.json"):
+        _write(folder / name, (site / name).read_bytes())  # WebNN's address for other people's pages
     _write(folder / "api" / "manifest", json.dumps(manifest.public, sort_keys=True).encode())
     _write(folder / ".nojekyll", b"")  # GitHub Pages: publish the files as they are
     _write(folder / MARK, manifest.engine.encode())
@@ -137,8 +143,12 @@ def files_of(manifest: Manifest, demo: Demo) -> Manifest:
     return replace(manifest, assets=assets, public={**manifest.public, "assets": rows})
 
 
-def relative(page: str, address: str, isolate: bool) -> str:
-    """A page of the server as it stands in a file: the addresses in it lead from its own, as <address>/index.html."""
+def relative(page: str, address: str, isolate: bool, unstarted: str) -> str:
+    """A page of the server as it stands in a file: the addresses in it lead from its own, as <address>/index.html.
+
+    `unstarted`: the address of the script that says why a page does not start on a host with other rules.
+    """
+    page = page.replace("</body>", f'<script src="{unstarted}"></script>\n</body>', 1)
     root = "../" * (address.strip("/").count("/") + 1) if address.strip("/") else "./"
 
     def seen(match: re.Match[str]) -> str:

@@ -60,8 +60,8 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
     every = published()
-    inside = {Path(FIRST).name}  # of pages
-    ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn | inside
+    inside, exported = {Path(FIRST).name}, {"unstarted.js"}  # of pages, of those of static hosts
+    ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn | inside | exported
     assert {name for name in every if name.endswith(".js")} == ours
     assert {"demo.css", "docs.css", "icon.svg"} <= set(every)
 

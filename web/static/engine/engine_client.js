@@ -8,6 +8,9 @@ import { complaint, FROM_ENGINE, VERSION } from "./messages.js";
 
 const RESTARTS = 1;
 
+/** "starting", "ready" or "failed", for programs that drive the page: html[data-state=ready]. */
+const state = (name) => (document.documentElement.dataset.state = name);
+
 /** What is handed over, not copied: pictures. */
 const owned = (given) => (given?.close ? [given] : []);
 
@@ -20,6 +23,7 @@ export class EngineClient {
   #settings;
   #on;
   #started; // {worker, waiting, stop}: a worker that has been told to start, its events so far, how to end its downloads
+  #cause; // by first.js: {code, message} of what is behind a failure, or null
   #worker = null;
   #threads = new EngineThreads((failure) => this.#worker && this.#post("threadFailed", failure));
   #life = null; // AbortController: nothing that an ended worker says is heard
@@ -33,6 +37,7 @@ export class EngineClient {
   constructor(settings, started, on) {
     this.#settings = settings;
     this.#started = started;
+    this.#cause = started.cause;
     this.#on = on;
   }
 
@@ -54,6 +59,7 @@ export class EngineClient {
   /** Starts the worker, anew if there is one. */
   start() {
     this.#end();
+    state("starting");
     const { worker, waiting, stop } = this.#started ?? this.#fresh();
     this.#started = null;
     this.#worker = worker;
@@ -114,6 +120,7 @@ export class EngineClient {
   select(wanted) {
     this.#settings = { ...this.#settings, ...wanted };
     if (!this.#worker) return this.restart();
+    state("starting");
     this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
     const { backend, model, options } = this.#settings;
     this.#post("select", { backend, model, options });
@@ -192,6 +199,7 @@ export class EngineClient {
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready" || message.type === "started") {
       this.#heartbeat.ready = true;
+      state("ready");
       this.#backpressure = new Backpressure(message.overlaps);
       this.#next(); // the picture that waits is looked at while the page shows what it hears
       this.#on[message.type](message);
@@ -215,11 +223,16 @@ export class EngineClient {
 
   #fail(code, message, restartable) {
     this.#end();
-    if (restartable && this.#restarts < RESTARTS) {
+    const cause = this.#cause?.();
+    if (cause) {
+      state("failed");
+      this.#on.error({ ...cause, fatal: true });
+    } else if (restartable && this.#restarts < RESTARTS) {
       this.#restarts += 1;
       this.#on.restarting({ code, message });
       this.start();
     } else {
+      state("failed");
       this.#on.error({ code, message, fatal: true });
     }
   }

@@ -13,6 +13,7 @@ import { copied, forPython } from "../startup/python_values.js";
 import { beginEarly, bringRest, settle, startPython } from "../startup/python_start.js";
 import { filesAsked, keeperOf } from "../startup/site_keeper.js";
 import { isDue } from "./progress_filter.js";
+import "../startup/trusted_types.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;

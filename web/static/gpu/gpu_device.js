@@ -41,6 +41,9 @@ export function adoptDevice(gpu, wishes, Program) {
 export async function openDevice(wishes, Program) {
   const { features, limits, ring, power = "high-performance" } = JSON.parse(wishes);
   const gpu = globalThis.navigator?.gpu;
+  if (!gpu && globalThis.isSecureContext === false) {
+    throw failure("Unavailable", "browsers give WebGPU to secure pages only, and this address is plain http from another machine; use https, or localhost");
+  }
   if (!gpu) throw failure("Unavailable", "this browser has no WebGPU (navigator.gpu is missing)");
   const adapter = await gpu.requestAdapter(power ? { powerPreference: power } : {});
   if (!adapter) throw failure("Unavailable", "the browser has WebGPU but offers no adapter");

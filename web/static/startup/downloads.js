@@ -4,6 +4,7 @@
 // Pyodide and Python fetch some files themselves: while `counting` runs, the worker's `fetch` is wrapped.
 
 import { ask, bytesOf, complaintOf, IntegrityError, vouched } from "./integrity.js";
+import { compiled } from "./wasm_modules.js";
 import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
@@ -119,7 +120,7 @@ export class Downloads {
 
   /** A compiled WebAssembly module. The browser gets the response itself: only so it finds the machine code it kept. */
   async compiled(name) {
-    return (await this.#intact(name, WebAssembly.compileStreaming)).made;
+    return (await this.#intact(name, compiled)).made;
   }
 
   /** Whether this file was requested before these Downloads existed. */

@@ -12,6 +12,8 @@
   const HOLD_MS = 500; // the longest that the page's script is held back
   const AGAIN = "webinfer again"; // kept by this tab until a page is there: how often its user tried again
   const { dataset } = document.documentElement;
+  globalThis.firstRuns = true; // unstarted.js looks for it
+  dataset.state = "starting";
   const home = new URL(dataset.home, document.baseURI).pathname;
   const keeper = `${home}service_worker.js${dataset.isolate ? "?isolate" : ""}`;
 
@@ -57,10 +59,43 @@
   const checkOf = ({ sha256 }) => `sha256-${btoa(String.fromCharCode(...sha256.match(/../g).map((pair) => parseInt(pair, 16))))}`;
 
   /** Python's runtime, compiled. The browser checks it, and hands the bytes to nobody else: to read them here takes longer. */
-  const compiled = (file, signal) => WebAssembly.compileStreaming(fetch(file.url, { signal, integrity: checkOf(file) }));
+  const compiled = async (file, signal) => {
+    const answer = await fetch(file.url, { signal, integrity: checkOf(file) });
+    if (answer.headers.get("Content-Type")?.startsWith("application/wasm")) return WebAssembly.compileStreaming(answer);
+    return WebAssembly.compile(await answer.arrayBuffer()); // hosts may know no type for it
+  };
+
+  /** What keeps pages from starting, whoever serves them: code, whether it is so here, what is said, the way on. */
+  const HINDRANCES = [
+    ["file", () => location.protocol === "file:", "This page was opened as a file, from which browsers start no engine.",
+      "Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that this prints."],
+    ["sandbox", () => self.origin === "null", "This page lies in a sandboxed frame, in which browsers start no engine.",
+      "Add allow-same-origin to the frame’s sandbox attribute, or open this page in a tab of its own."],
+    ["webassembly", () => !globalThis.WebAssembly?.validate(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)), "This browser runs no WebAssembly here, which the engine is made of.",
+      "Switch it on in the browser’s settings (high security levels and lock-down modes leave it out), or open this page in another browser."],
+  ];
+  const NEEDED = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'";
+  let refused = ""; // the directive of a security policy that kept a part of the engine away
+  document.addEventListener("securitypolicyviolation", ({ disposition, effectiveDirective, blockedURI }) => {
+    const ours = ["wasm-eval", "trusted-types-sink", "trusted-types-policy"].includes(blockedURI) || blockedURI.startsWith(location.origin);
+    if (disposition === "enforce" && ours) refused ||= effectiveDirective;
+  });
+
+  /** What is behind a failure, {code, message}, if it is not what failed: the security policy of this address. */
+  const cause = () => {
+    if (!refused) return null;
+    const way = refused.includes("trusted-types") ? "allow the Trusted Types policy “default”" : `give this address ${NEEDED}`;
+    return { code: "policy", message: `The security policy of this address (Content-Security-Policy, ${refused}) refuses a part of the engine. Whoever runs the server has to ${way}.` };
+  };
+  try { // where scripts' addresses must be vouched for, those of this address are
+    const createScriptURL = (url) => (new URL(url, document.baseURI).origin === location.origin ? url : null);
+    globalThis.trustedTypes?.createPolicy("default", { createScriptURL });
+  } catch {} // it is forbidden: `cause` says so
 
   /** Says why there is no page. */
   const sayUnstarted = (code, why, advice = "Check the connection, then try again.") => {
+    if (cause()) [code, why, advice] = ["policy", cause().message, ""];
+    dataset.state = "failed";
     dataset.webinferError = JSON.stringify({ code, message: why });
     for (const sheet of document.querySelectorAll("link[rel=stylesheet]")) if (!sheet.sheet) sheet.remove(); // nothing is painted before
     if (!box()) return;
@@ -112,15 +147,23 @@
     if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }));
     if (holds()) document.head.append(Object.assign(document.createElement("script"), { type: "module", src: file.url, integrity: checkOf(file) }));
   };
-
   const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
 
-  /** Says that this browser cannot run the engine, and what can be done. */
-  const sayUnable = () => {
-    const loading = document.getElementById("loading");
-    if (loading) loading.hidden = true;
-    const advice = "Switch it on in the browser's settings (high security levels and lock-down modes leave it out), or open this page in another browser.";
-    sayUnstarted("webassembly", "This browser runs no WebAssembly here, which the engine is made of.", advice);
+  /** Says why no page can start here, and what can be done. */
+  const sayUnable = ([code, , why, advice]) => {
+    for (const card of document.querySelectorAll("#loading")) card.hidden = true;
+    sayUnstarted(code, why, advice);
+  };
+
+  /** Why the page's script did not come: its host answers otherwise than with the file that was published. */
+  const sayMissing = async (file) => {
+    const [answer, name] = [await fetch(file.url, { cache: "no-store" }).catch(() => null), `${dataset.page}.js`];
+    if (!answer) return sayUnstarted("download", "A part of this page could not be loaded.");
+    if (!answer.ok) return sayUnstarted("download", `The server answered ${answer.status} for ${name}.`, "The site may be incomplete, or being replaced: try again.");
+    const type = answer.headers.get("Content-Type") ?? "none";
+    if (!/javascript/.test(type)) return sayUnstarted("integrity", `The server declares ${name} as ${type}, and browsers run no such script.`, "It has to answer with text/javascript.");
+    const { byteLength } = await answer.arrayBuffer();
+    return sayUnstarted("integrity", `${name} is not the file that was published: it has ${byteLength} bytes, and should have other ${file.bytes}.`, "A proxy or CDN that minifies or rewrites scripts has to leave this address alone.");
   };
 
   /** Whether the page is being loaded anew, isolated by its service worker: for hosts that cannot send the headers. */
@@ -153,8 +196,7 @@
     const later = kept("local", (store) => store.getItem(KEPT)) === snapshot;
     const rows = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
     const hash = encodeURIComponent(JSON.stringify({ rows: Object.fromEntries(rows), later }));
-    const worker = new Worker(`${manifest[WORKER].url}${again()}#${hash}`, { type: "module", name: "webinfer engine" });
-    const waiting = []; // events of the worker that came before page.js
+    const worker = new Worker(`${manifest[WORKER].url}${again()}#${hash}`, { type: "module", name: "webinfer engine" }), waiting = []; // its events before page.js
     worker.onmessage = worker.onerror = (event) => {
       event.preventDefault();
       waiting.push(event);
@@ -167,11 +209,11 @@
       if (data.type === "kept") kept("local", (store) => store.setItem(KEPT, data.there ? snapshot : ""));
     });
 
-    /** Ends all that is on its way: what hangs would keep others from being asked for. */
+    // Ends all that is on its way: what hangs would keep others from being asked for.
     const stop = () => stopping.abort();
 
     const ownScript = manifest[`static/${dataset.page}.js`];
-    const onMissing = ({ target }) => target.src === ownScript.url && sayUnstarted("download", "A part of this page could not be loaded.");
+    const onMissing = ({ target }) => target.src === ownScript.url && sayMissing(ownScript);
     addEventListener("error", onMissing, true);
     let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait
     let files = 0;
@@ -194,13 +236,15 @@
     const spoken = new Promise((resolve) => worker.addEventListener("message", resolve, { once: true }));
     const late = new Promise((resolve) => setTimeout(resolve, HOLD_MS));
     Promise.race([late, Promise.all([spoken, later && runtime.catch(() => {})])]).then(() => runPage(ownScript)); // until then this thread serves the worker
-    globalThis.started = { settings, worker, waiting, take, stop };
+    globalThis.started = { settings, worker, waiting, take, stop, cause };
     dispatchEvent(new Event("started"));
   };
 
-  const able = globalThis.WebAssembly?.validate(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
-  if (!able && document.readyState === "loading") addEventListener("DOMContentLoaded", sayUnable);
-  else if (!able) sayUnable();
-  else if (dataset.isolate) isolates().then((leaving) => leaving || begin());
-  else begin();
+  const later = (say) => (document.readyState === "loading" ? addEventListener("DOMContentLoaded", say) : setTimeout(say)); // when its box is there
+  const hindered = HINDRANCES.find(([, applies]) => applies());
+  if (hindered) later(() => sayUnable(hindered));
+  else {
+    const failed = ({ message }) => later(() => sayUnstarted("worker", `The engine’s worker cannot be started: ${message}.`));
+    Promise.resolve(dataset.isolate && isolates()).then((leaving) => leaving || begin()).catch(failed);
+  }
 }

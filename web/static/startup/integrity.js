@@ -5,7 +5,8 @@ export class IntegrityError extends Error {
   code = "integrity";
 
   constructor(name, url, found, replaced = false) {
-    const advice = replaced ? "The browser has fetched it again" : "Try again; if this stays so, the server's copy is damaged";
+    const changed = "if this stays so, the server’s copy is damaged, or a proxy or CDN changes files on their way";
+    const advice = replaced ? `The browser has fetched it again; ${changed}` : `Try again; ${changed}`;
     super(`${name} from ${url} is not the file that was published: ${found}. ${advice}.`);
     this.replaced = replaced;
   }
@@ -31,11 +32,14 @@ export const canHash = Boolean(globalThis.crypto?.subtle);
 
 /** What is wrong with the bytes of a file, whose row in the manifest this is; "" if nothing is. */
 export async function complaintOf(bytes, { bytes: length, sha256 }) {
+  if (bytes.length !== length && isPage(bytes)) return "it is a web page: the server answers missing files with one, or a network asks to sign in";
   if (bytes.length !== length) return `it has ${bytes.length} bytes instead of ${length}`;
   if (!canHash) return ""; // the browser has checked them
   const found = await sha256Of(bytes);
   return found === sha256 ? "" : `its SHA-256 is ${found} instead of ${sha256}`;
 }
+
+const isPage = (bytes) => /^\s*<(!doctype html|html|head)\b/i.test(new TextDecoder().decode(bytes.subarray(0, 64)));
 
 /** The answer to a request for a file; null for one of which the browser has found that it is damaged. */
 export async function ask(fetch, url, row, options) {

@@ -13,7 +13,9 @@ export class MissingModelError extends Error {
  * server has fetched them. `facts` are the manifest's page facts, with the `home` of the site; `report({stage, done, total, unit})`.
  */
 export async function lateFiles(models, { models: files, late, home }, has, report) {
-  const missing = models.flatMap((model) => files[model] ?? []).filter((file) => !has(file) && late[file]);
+  const missing = models.flatMap((model) => files[model] ?? []).filter((file) => !has(file));
+  const lacking = missing.find((file) => !late[file]);
+  if (lacking) throw new MissingModelError(`This site does not have ${lacking}, and nobody to fetch it: it is a copy on a static host. Its maker can put the model in.`);
   const found = {};
   for (const name of new Set(missing.map((file) => late[file]))) Object.assign(found, await packageFiles(`${home}api/packages/${name}`, name, report));
   return found;

@@ -2,6 +2,7 @@
 // is brought when nobody waits for it. Whoever calls one of its functions before waits until it has come.
 
 import { browsersOwnCheck } from "./integrity.js";
+import { compiled } from "./wasm_modules.js";
 
 const OWN = "webinfer."; // what the names of the first module's exports for the rest begin with
 const ALL = "webinfer.all"; // the rest's list of what only other modules ask for, and the function by which these get it
@@ -83,7 +84,7 @@ export class RuntimeRest {
 
   #fetched(cache) {
     const options = { ...browsersOwnCheck(this.#row), cache, signal: AbortSignal.timeout(LATE_MS) };
-    return WebAssembly.compileStreaming(fetch(this.#row.url, options));
+    return fetch(this.#row.url, options).then(compiled);
   }
 
   /** The bytes of the rest; throws if they could not be downloaded or do not belong to the first module. */

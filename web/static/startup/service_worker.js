@@ -6,6 +6,7 @@ const PREFIX = "webinfer site "; // of the caches of offline.js
 const HOME = new URL("./", self.location.href).pathname;
 const ASSETS = `${HOME}assets/`;
 const ISOLATE = new URL(self.location.href).searchParams.has("isolate");
+const HASH = "X-Webinfer-SHA256"; // header of a kept page, by offline.js
 const DEADLINE_MS = 3_000; // for the page's first byte, if there is one that was kept
 
 const MARK = "webinfer offline"; // name of a cache that is there as long as `offline` is true
@@ -28,6 +29,15 @@ async function kept(address) {
   return null;
 }
 
+/** The page that was kept under this address, if it is whole. */
+async function keptPage(address) {
+  const found = await kept(address);
+  const wanted = found?.headers?.get(HASH);
+  if (!wanted) return found;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await found.clone().arrayBuffer()));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") === wanted ? found : null;
+}
+
 /** A page that says that there is no network, with links to those that were kept. */
 async function withoutNetwork() {
   const paths = (await Promise.all((await versions()).map((cache) => cache.keys()))).flat().map(({ url }) => new URL(url).pathname);
@@ -41,10 +51,10 @@ Check the connection and <a href="">try again</a>, or open one that was kept:</p
 
 async function openPage(event) {
   const { request, preloadResponse } = event;
-  const network = preloadResponse.then((answer) => answer ?? fetch(request));
+  const network = Promise.resolve(preloadResponse).then((answer) => answer ?? fetch(request));
   const late = new Promise((resolve) => setTimeout(resolve, DEADLINE_MS));
   const answer = await Promise.race([network, late]).catch(() => null);
-  const own = answer?.status < 500 ? null : await kept(new URL(request.url).pathname);
+  const own = answer?.status < 500 ? null : await keptPage(new URL(request.url).pathname);
   offline = own !== null;
   event.waitUntil(offline ? caches.open(MARK) : caches.delete(MARK));
   return own ?? network.catch(withoutNetwork);
@@ -71,7 +81,9 @@ self.addEventListener("install", (event) => {
   // Where it can be said, files pass by this script: the browser's own cache has them without a network, too.
   if (!ISOLATE) event.addRoutes?.({ condition: { urlPattern: new URLPattern({ pathname: `${ASSETS}*` }) }, source: "network" });
 });
-self.addEventListener("activate", (event) => event.waitUntil(self.registration.navigationPreload?.enable()));
+// Firefox fails a page whose preload fails, whatever this script answers: only Chromium, which has these data, is asked to.
+const preloads = Boolean(self.navigator?.userAgentData);
+self.addEventListener("activate", (event) => event.waitUntil(self.registration.navigationPreload?.[preloads ? "enable" : "disable"]()));
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   const { origin, pathname } = new URL(request.url);

@@ -63,7 +63,7 @@ export class Progress {
   }
 
   #text(stage, { done, total, unit }) {
-    if (unit === "bytes") return `${named(stage)}: ${megabytes(done)} of ${megabytes(total)} MB`;
+    if (unit === "bytes") return `${named(stage)}: ${megabytes(done)}${total >= done ? ` of ${megabytes(total)}` : ""} MB`; // what it will be is not always known
     return total > 1 ? `${named(stage)}: ${done} of ${total}` : `${named(stage)} …`;
   }
 }

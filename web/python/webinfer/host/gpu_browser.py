@@ -56,7 +56,7 @@ async def open_device(page_device: Any = None, kind: str = "") -> BrowserDevice:
             device = await modules.gpu_device.openDevice(wishes, modules.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
-            f"webgpu: {text_of(error)}; use a browser with WebGPU or the wasm backend"
+            f"{text_of(error)}; use a browser with WebGPU or the wasm backend"
         ) from error
     return BrowserDevice(device, modules)
 

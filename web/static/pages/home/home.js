@@ -36,7 +36,8 @@ async function draw(card) {
   const { image, found, beside } = recorded[card.dataset.demo] ?? {};
   if (!found) return;
   const { drawer, schema } = card.dataset;
-  if (!drawers.has(drawer)) drawers.set(drawer, import(drawer));
+  // below a path, addresses in a page are relative to the page, and those of an import to its script
+  if (!drawers.has(drawer)) drawers.set(drawer, import(new URL(drawer, document.baseURI).href));
   const { draw: onto } = await drawers.get(drawer);
   const medium = card.querySelector("img");
   if (medium && !medium.complete) await new Promise((resolve) => medium.addEventListener("load", resolve, { once: true }));

@@ -82,7 +82,7 @@ function begin() {
   worker.onmessage = heard;
   worker.onerror = (event) => end(`The tests cannot start: ${event.message || "a file did not come"}`);
   const side = Number(byId("size").value);
-  worker.postMessage({ module: new URL("webnn.mjs", home).href, side, channels: side, rounds: Number(byId("rounds").value) });
+  worker.postMessage({ module: new URL("webnn.js", home).href, side, channels: side, rounds: Number(byId("rounds").value) });
   byId("start").hidden = true;
   byId("stop").hidden = byId("work").hidden = false;
   byId("work").removeAttribute("value");

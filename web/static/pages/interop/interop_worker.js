@@ -1,5 +1,5 @@
 // Runs the interop tests of WebNN for the page "WebNN": {module, side, channels, rounds} in; {step}, {rows} and at the end
-// {device, rows} or {error} out. `module` is the address of webnn.mjs.
+// {device, rows} or {error} out. `module` is the address of webnn.js.
 
 import { interopTests, wholeDevice } from "./interop_tests.js";
 
