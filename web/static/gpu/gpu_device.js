@@ -41,10 +41,9 @@ export function adoptDevice(gpu, wishes, Program) {
 export async function openDevice(wishes, Program) {
   const { features, limits, ring, power = "high-performance" } = JSON.parse(wishes);
   const gpu = globalThis.navigator?.gpu;
-  if (!gpu && globalThis.isSecureContext === false) {
-    throw failure("Unavailable", "browsers give WebGPU to secure pages only, and this address is plain http from another machine; use https, or localhost");
-  }
-  if (!gpu) throw failure("Unavailable", "this browser has no WebGPU (navigator.gpu is missing)");
+  const plain = globalThis.isSecureContext === false; // where even browsers that have WebGPU do not show it
+  const why = plain ? "this address is plain http from another machine, where browsers have no WebGPU: serve it by https" : "this browser has no WebGPU (navigator.gpu is missing)";
+  if (!gpu) throw failure("Unavailable", why);
   const adapter = await gpu.requestAdapter(power ? { powerPreference: power } : {});
   if (!adapter) throw failure("Unavailable", "the browser has WebGPU but offers no adapter");
   const requiredFeatures = features.filter((name) => adapter.features.has(name));
