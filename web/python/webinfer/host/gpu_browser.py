@@ -55,9 +55,7 @@ async def open_device(page_device: Any = None, kind: str = "") -> BrowserDevice:
             wishes = json.dumps({**json.loads(WISHES), "power": POWER[kind]}) if kind else WISHES
             device = await modules.gpu_device.openDevice(wishes, modules.gpu_program.Program)
     except JsException as error:
-        raise BackendUnavailableError(
-            f"{text_of(error)}; use a browser with WebGPU or the wasm backend"
-        ) from error
+        raise BackendUnavailableError(f"{text_of(error)}; use a browser with WebGPU or the wasm backend") from error
     return BrowserDevice(device, modules)
 
 
