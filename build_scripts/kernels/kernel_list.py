@@ -100,15 +100,15 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
 
 
 def by_hand(path: Path = LIST) -> dict[str, str]:
-    """Described kernels that are written by hand in C all the same → why."""
+    """Described operators whose C is written by hand all the same → the file that says why."""
     found: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8"))["described"]
     return found
 
 
 def _described(other: Mapping[str, str]) -> Iterator[Row]:
     """The rows of the kernels that operators describe, but those that are written by hand."""
-    for name, kernel in described.kernels().items():
-        for width in described.widths_of(kernel) if name not in other else ():
+    for name, kernel in described.kernels(other).items():
+        for width in described.widths_of(kernel):
             written = f"{width // 8}*units*{kernel.space[-1].extent.name}"
             full = f"{described.prefix_of(kernel, width)}_{name}"
             yield Row(

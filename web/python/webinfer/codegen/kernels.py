@@ -129,7 +129,7 @@ def constant(value: float) -> str:
 
 _SHADER_CALLS = {
     **{name: name + "({})" for name in ("abs", "ceil", "exp", "floor", "log", "sqrt")},
-    "**": "pow({}, {})", "clamp": "clamp({}, {}, {})", "larger": "max({}, {})", "max": "max({}, {})",
+    "**": "pow({}, {})", "//": "({} / {})", "clamp": "clamp({}, {}, {})", "larger": "max({}, {})", "max": "max({}, {})",
     "min": "min({}, {})", "real": "f32({})", "round_even": "round({})", "select": "select({2}, {1}, {0})",
     "smaller": "min({}, {})", "whole": "i32({})", **BITS,
 }  # fmt: skip

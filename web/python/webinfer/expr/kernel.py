@@ -6,8 +6,9 @@
     k = along("k", size)
     Kernel("sum_middle", (x,), (o, i), total(k, x[o, k, i]), Kind.NUMBER)
 
-Indices are whole numbers that may be negative; `real` and `whole` lead to floats and back. A select at the top of a
-kernel is a branch: what is not chosen is not read. Two kernels of one name have one text, whatever their sizes are.
+Indices are whole numbers that may be negative; their `//` cuts towards zero, `real` and `whole` lead to floats and
+back. A select at the top of a kernel is a branch: what is not chosen is not read. Sizes are parameters: one text serves
+all of them.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         formulas: tuple[Formula, ...] = (*self.parameters(), *self.space)
-        names = [part.name for part in formulas] + [t.name for t in (*self.inputs, *self.tables)]
+        names = [part.name for part in formulas] + [t.name for t in self.inputs] + [t.name for t in self.tables]
         if len(set(names)) < len(names) or _RESERVED & set(names):
             raise ValueError(f"kernel {self.name}: a name stands twice or is reserved in {sorted(names)}")
         if len(self.space) < 2:

@@ -10,6 +10,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.expr import formula as f
 from webinfer.expr.formula import TRUTHS, A, B, Formula, X
+from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, sizes
 from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance, TypeRule
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import (
@@ -397,6 +398,26 @@ def _where_infer(inputs: Inputs, a: object) -> tuple[TensorType, ...]:
     return (TensorType(broadcast("where", c.shape, x.shape, y.shape), x.dtype, x.quant),)
 
 
+def _where_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: object) -> Kernel:
+    whole, shapes = outputs[0].shape, [(1,) * (outputs[0].rank - t.rank) + t.shape for t in inputs]
+    merged: list[tuple[int, tuple[bool, ...]]] = []  # a length, and which inputs run along it; neighbours alike are one
+    for d, n in enumerate(whole):
+        runs = tuple(shape[d] == n for shape in shapes)
+        if merged and merged[-1][1] == runs:
+            merged[-1] = merged[-1][0] * n, runs
+        elif n != 1:
+            merged.append((n, runs))
+    merged = [(1, merged[0][1] if merged else (False,) * 3)] * (2 - len(merged)) + merged
+    extents = sizes(**{f"n{d}": n for d, (n, _) in enumerate(merged)})
+    space, reads = axes(**{f"i{d}": n for d, n in enumerate(extents)}), []
+    for k, name in enumerate(("c", "a", "b")):
+        along = [d for d, (_, runs) in enumerate(merged) if runs[k]]
+        tensor = Tensor(name, tuple(extents[d] for d in along) or extents[:1], Kind.BITS if k else Kind.INDEX)
+        reads.append(tensor[tuple(space[d] for d in along) or 0])
+    tensors = tuple(read.tensor for read in reads if read.tensor)
+    return Kernel("where", tensors, space, f.select(f.not_equal(reads[0], 0), reads[1], reads[2]))
+
+
 def _cast_infer(name: str):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: CastAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0])
@@ -416,6 +437,7 @@ WHERE = declare(
             Case("same shape", (TensorType((2, 3, 4), BOOL), TensorType((2, 3, 4)), TensorType((2, 3, 4))), NoAttrs()),
             Case("stretched", (TensorType((3, 1), BOOL), TensorType((4,)), TensorType((2, 1, 1))), NoAttrs()),
         ),
+        kernel=_where_kernel,
     )
 )  # fmt: skip
 

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
+from webinfer.expr import formula as f
+from webinfer.expr.formula import Formula
+from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, lengths, real, reals, sizes, whole
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.ops.registry import all_real, declare, elementwise_cost, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
+Types = Sequence[TensorType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,36 @@ def _transform_landmarks(inputs: Inputs, a: TransformLandmarksAttrs) -> tuple[Te
     return (TensorType(x.shape, x.dtype),)
 
 
+def _landmarks_kernel(inputs: Types, outputs: Types, a: TransformLandmarksAttrs) -> Kernel:
+    points, numbers = lengths(inputs[0].shape, points=inputs[0].rank - 1, numbers=inputs[0].rank)
+    (side,), (scale,) = sizes(side=4), reals(scale=a.scale)
+    x, matrix = Tensor("x", (points, numbers), Kind.NUMBER), Tensor("matrix", (side, side), Kind.NUMBER)
+    p, d = axes(p=points, d=numbers)
+    turned = x[p, 0] * matrix[d, 0] + x[p, 1] * matrix[d, 1] + matrix[d, 3] * scale
+    return Kernel("transform_landmarks", (x, matrix), (p, d), f.select(d > 1, x[p, d], turned), Kind.NUMBER)
+
+
+def _tensor_kernel(inputs: Types, outputs: Types, a: TransformTensorAttrs) -> Kernel:
+    _, ih, iw, c = lengths(inputs[0].shape, batch=1, ih=2, iw=3, c=4)
+    oh, ow, side = sizes(oh=a.size[0], ow=a.size[1], side=4)
+    (half,) = reals(half=0.5 if a.half_pixel_centers else 0.0)
+    x, matrix = Tensor("x", (ih, iw, c), Kind.NUMBER), Tensor("matrix", (side, side), Kind.NUMBER)
+    oy, ox, i = axes(oy=oh, ox=ow, i=c)
+
+    def at(row: int) -> Formula:
+        return matrix[row, 0] * (real(ox) + half) + matrix[row, 1] * (real(oy) + half) + matrix[row, 3] - half
+
+    sx, sy = at(0), at(1)
+    inside = (sx >= 0) & (sx <= real(iw - 1)) & (sy >= 0) & (sy <= real(ih - 1))
+    left, top = whole(sx), whole(sy)
+    right, bottom, across, down = f.min(left + 1, iw - 1), f.min(top + 1, ih - 1), sx - real(left), sy - real(top)
+    above = x[top, left, i] * (1 - across) + x[top, right, i] * across
+    below = x[bottom, left, i] * (1 - across) + x[bottom, right, i] * across
+    (zero,) = reals(zero=0.0)
+    value = f.select(inside, above * (1 - down) + below * down, zero)
+    return Kernel("transform_tensor_bilinear", (x, matrix), (oy, ox, i), value, Kind.NUMBER)
+
+
 def _sample_cost(inputs: Inputs, outputs: Sequence[TensorType], a: object) -> Cost:
     return Cost(8 * outputs[0].size, moved_bytes(inputs, outputs))
 
@@ -123,7 +157,7 @@ TRANSFORM_TENSOR_BILINEAR = declare(
             Case("corners aligned", (TensorType((1, 9, 10, 4)), TensorType((1, 4, 4))),
                 TransformTensorAttrs((7, 8), False), values={1: _TURNED}),
         ),
-        types=(all_real,),
+        types=(all_real,), kernel=_tensor_kernel,
     )
 )  # fmt: skip
 TRANSFORM_LANDMARKS = declare(
@@ -137,6 +171,6 @@ TRANSFORM_LANDMARKS = declare(
             Case("scaled translation", (TensorType((1, 5, 2)), TensorType((1, 4, 4))),
                 TransformLandmarksAttrs(16.0), values={1: _TURNED}),
         ),
-        types=(all_real,),
+        types=(all_real,), kernel=_landmarks_kernel,
     )
 )  # fmt: skip

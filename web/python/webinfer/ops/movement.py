@@ -6,12 +6,16 @@ Each row of `COPIES` says an operator as strided copies; the output's elements t
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import Formula, clamp, select
+from webinfer.expr.kernel import Kernel, Size, Tensor, axes, element, sizes
 from webinfer.graph.ir import Case, Op, TensorType
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
@@ -193,8 +197,46 @@ def _reverse(inputs: Inputs, a: ReverseAttrs) -> tuple[TensorType, ...]:
     return (TensorType(x.shape, x.dtype, x.quant),)
 
 
-def _op(name: str, attrs: type, infer: Callable[[Inputs, Any], tuple[TensorType, ...]], *cases: Case) -> Op:
-    return declare(Op(name, attrs, infer, move_cost, EXACT, cases))
+def _pad_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: PadAttrs) -> Kernel:
+    (x,), (y,) = inputs, outputs
+    merged = [(1, 1, 0)]  # lengths in x and in y, and what stands before; neighbours that are not padded are one axis
+    for m, n, before in zip(x.shape, y.shape, a.before, strict=True):
+        if m == n and merged[-1][0] == merged[-1][1]:
+            merged[-1] = merged[-1][0] * m, merged[-1][1] * n, 0
+        else:
+            merged.append((m, n, before))
+    merged = merged[1:] if len(merged) > 2 and merged[0][1] == 1 else [(1, 1, 0)] * (2 - len(merged)) + merged
+    wide = sizes(**{f"y{d}": n for d, (_, n, _) in enumerate(merged)})
+    space = axes(**{f"i{d}": n for d, n in enumerate(wide)})
+    shape, at, outside = list(wide), list[Formula](space), list[Formula]()
+    for d, (m, n, before) in enumerate(merged):
+        if m != n:
+            shape[d], first = sizes(**{f"x{d}": m, f"before{d}": before})
+            at[d], beyond = _padded(space[d] - first, shape[d], a.mode)
+            outside += beyond
+    value: Formula = (data := Tensor("x", tuple(shape)))[*at]
+    if outside:
+        value = select(functools.reduce(operator.or_, outside), element("fill", a.value), value)
+    return Kernel(f"pad_{a.mode}", (data,), space, value)
+
+
+def _padded(i: Formula, size: Size, mode: str) -> tuple[Formula, list[Formula]]:
+    """Where index i of an axis is read, and when nowhere."""
+    if mode == "edge":
+        return clamp(i, 0, size - 1), []
+    if mode == "reflect":
+        return (size - 1) - abs((size - 1) - abs(i)), []
+    if mode == "symmetric":
+        low = select(i < 0, -1 - i, i)
+        return select(low >= size, 2 * size - 1 - low, low), []
+    return i, [i < 0, i >= size]
+
+
+def _op(
+    name: str, attrs: type, infer: Callable[[Inputs, Any], tuple[TensorType, ...]], *cases: Case,
+    kernel: Callable[[Sequence[TensorType], Sequence[TensorType], Any], Kernel] | None = None,
+) -> Op:  # fmt: skip
+    return declare(Op(name, attrs, infer, move_cost, EXACT, cases, kernel=kernel))
 
 
 RESHAPE = _op(
@@ -238,6 +280,7 @@ PAD = _op(
     Case("edge", _x(3, 4), PadAttrs((2, 1), (1, 3), mode="edge")), Case("reflect", _x(3, 4), PadAttrs((2, 1),
         (1, 3), mode="reflect")),
     Case("symmetric", _x(3, 4), PadAttrs((3, 1), (1, 4), mode="symmetric")),
+    kernel=_pad_kernel,
 )  # fmt: skip
 DEPTH_TO_SPACE = _op(
     "depth_to_space",

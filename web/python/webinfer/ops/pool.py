@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import Formula, equal, select
+from webinfer.expr.kernel import Axis, Kernel, Kind, Size, Tensor, along, axes, element, largest, lengths, sizes, whole
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import window_size
@@ -139,6 +142,27 @@ def _infer_unpool(inputs: Inputs, a: MaxUnpool2dAttrs) -> tuple[TensorType, ...]
     return (TensorType((x.shape[0], *a.size, x.shape[3]), x.dtype, x.quant),)
 
 
+def _unpool_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: MaxUnpool2dAttrs) -> Kernel:
+    batch, ih, iw, c = lengths(inputs[0].shape, batch=1, ih=2, iw=3, c=4)
+    oh, ow, kh, kw = sizes(oh=a.size[0], ow=a.size[1], kh=a.window[0], kw=a.window[1])
+    top, left, stride_h, stride_w = sizes(top=a.pads[0], left=a.pads[1], stride_h=a.stride[0], stride_w=a.stride[1])
+    (places,) = sizes(places=math.prod(inputs[0].shape[1:3]))
+    data, taps = Tensor("x", (batch, places, c)), Tensor("taps", (batch, ih, iw, c), Kind.NUMBER)
+    (n, oy, ox, i), ky, kx = axes(n=batch, oy=oh, ox=ow, i=c), along("ky", kh), along("kx", kw)
+
+    def source(o: Formula, pad: Size, k: Axis, stride: Size, size: Size) -> tuple[Formula, Formula]:
+        """Which input's window has this tap there, and whether there is one."""
+        far = o + pad - k
+        at = far // stride
+        return at, (far >= 0) & equal(at * stride, far) & (at < size)
+
+    (iy, high), (ix, wide) = source(oy, top, ky, stride_h, ih), source(ox, left, kx, stride_w, iw)
+    won = equal(whole(taps[n, iy, ix, i]), ky * kw + kx)
+    # The last hit in row-major order.
+    last = largest(ky, largest(kx, select(won, iy * iw + ix, -1), -1, where=wide), -1, where=high)
+    return Kernel("max_unpool2d", (data, taps), (n, oy, ox, i), select(last >= 0, data[n, last, i], element("none", 0)))
+
+
 def _ties(by_columns: bool) -> Case:
     """Windows with equal elements, padded ones too."""
     attrs = Pool2dAttrs((3, 2), (2, 1), (1, 0, 1, 0), by_columns=by_columns)
@@ -166,5 +190,6 @@ MAX_UNPOOL2D = declare(
             Case("overlapping windows, padded", (TensorType((1, 3, 3, 2)), TensorType((1, 3, 3, 2))),
                 MaxUnpool2dAttrs((2, 2), (1, 1), (1, 1), (3, 3)), values={1: _TAPS}),
         ),
+        kernel=_unpool_kernel,
     )
 )  # fmt: skip

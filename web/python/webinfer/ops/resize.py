@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr import formula as f
+from webinfer.expr.formula import Formula
+from webinfer.expr.kernel import Kernel, Kind, Size, Tensor, axes, lengths, real, reals, sizes, whole
 from webinfer.graph.ir import Case, Cost, Op, TensorType
 from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, moved_bytes, need
 
@@ -40,6 +43,50 @@ def cost(inputs: Inputs, outputs: Sequence[TensorType], a: ResizeAttrs) -> Cost:
     return Cost(8 * outputs[0].size, moved_bytes(inputs, outputs))
 
 
+def _scale(inputs: int, outputs: int, a: ResizeAttrs) -> float:
+    return (inputs - 1) / (outputs - 1) if a.align_corners and outputs > 1 else inputs / outputs
+
+
+def nearest_numbers(x: TensorType, y: TensorType, a: ResizeAttrs) -> dict[str, float]:
+    """Both scales of a nearest resize, and what is added to a position before and after scaling it."""
+    scale_h, scale_w = (_scale(x.shape[i], y.shape[i], a) for i in (1, 2))
+    before, after = 0.5 if a.half_pixel_centers else 0.0, 0.5 if a.align_corners else 0.0
+    return {"scale_h": scale_h, "scale_w": scale_w, "before": before, "after": after}
+
+
+def _nearest_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: ResizeAttrs) -> Kernel:
+    (x,), (y,) = inputs, outputs
+    scale_h, scale_w, before, after = reals(**nearest_numbers(x, y, a))
+    batch, ih, iw, c = lengths(x.shape, batch=1, ih=2, iw=3, c=4)
+    oh, ow = sizes(oh=a.size[0], ow=a.size[1])
+    data, (n, oy, ox, i) = Tensor("x", (batch, ih, iw, c)), axes(n=batch, oy=oh, ox=ow, i=c)
+
+    def at(o: Formula, scale: Formula, size: Size) -> Formula:
+        return f.clamp(whole(f.floor((real(o) + before) * scale + after)), 0, size - 1)
+
+    return Kernel("resize_nearest", (data,), (n, oy, ox, i), data[n, at(oy, scale_h, ih), at(ox, scale_w, iw), i])
+
+
+def _bilinear_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: ResizeAttrs) -> Kernel:
+    (x,), (y,) = inputs, outputs
+    scale_h, scale_w = reals(scale_h=_scale(x.shape[1], y.shape[1], a), scale_w=_scale(x.shape[2], y.shape[2], a))
+    (offset,) = reals(offset=0.5 if a.half_pixel_centers else 0.0)
+    batch, ih, iw, c = lengths(x.shape, batch=1, ih=2, iw=3, c=4)
+    oh, ow = sizes(oh=a.size[0], ow=a.size[1])
+    data, (n, oy, ox, i) = Tensor("x", (batch, ih, iw, c), Kind.NUMBER), axes(n=batch, oy=oh, ox=ow, i=c)
+
+    def between(o: Formula, scale: Formula, size: Size) -> tuple[Formula, Formula, Formula]:
+        """The two neighbours, and the weight of the second."""
+        at = (real(o) + offset) * scale - offset
+        first = f.clamp(whole(f.floor(at)), 0, size - 1)
+        return first, f.min(first + 1, size - 1), f.clamp(at - real(first), 0, 1)
+
+    (top, bottom, down), (left, right, across) = between(oy, scale_h, ih), between(ox, scale_w, iw)
+    above = data[n, top, left, i] * (1 - across) + data[n, top, right, i] * across
+    below = data[n, bottom, left, i] * (1 - across) + data[n, bottom, right, i] * across
+    return Kernel("resize_bilinear", (data,), (n, oy, ox, i), above * (1 - down) + below * down, Kind.NUMBER)
+
+
 def _case(label: str, shape: tuple[int, ...], *attrs: object) -> Case:
     return Case(label, (TensorType(shape),), ResizeAttrs(*attrs))  # type: ignore[arg-type]
 
@@ -65,6 +112,14 @@ _EIGHT_BIT = (
     ),
 )
 RESIZE_BILINEAR = declare(
-    Op("resize_bilinear", ResizeAttrs, _infer("resize_bilinear"), cost, DOT_PRODUCT, _CASES + _EIGHT_BIT)
-)
-RESIZE_NEAREST = declare(Op("resize_nearest", ResizeAttrs, _infer("resize_nearest"), cost, EXACT, _CASES + _EIGHT_BIT))
+    Op(
+        "resize_bilinear", ResizeAttrs, _infer("resize_bilinear"), cost, DOT_PRODUCT, _CASES + _EIGHT_BIT,
+        kernel=_bilinear_kernel,
+    )
+)  # fmt: skip
+RESIZE_NEAREST = declare(
+    Op(
+        "resize_nearest", ResizeAttrs, _infer("resize_nearest"), cost, EXACT, _CASES + _EIGHT_BIT,
+        kernel=_nearest_kernel,
+    )
+)  # fmt: skip

@@ -23,10 +23,10 @@ from webinfer.backends.webgpu.lowerings import (
     reduce,
     resize,
 )
+from webinfer.backends.webgpu.lowerings.described import MAX_FLOAT16
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 
-MAX_FLOAT16 = 65504.0  # the largest finite float16
 SMALL = 4096  # a constant that is no weight keeps its type up to so many elements
 
 # How lowerings treat float16. Products: any mix of types, weights stored as float16.
@@ -39,10 +39,7 @@ PRODUCTS: tuple[Lower, ...] = (
 # Inputs and result may each be float16 or float32.
 ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, pool.pool2d, resize.resize_bilinear)
 MOVES: tuple[Lower, ...] = (  # copy bits: inputs and results have one type
-    elementwise.where,
-    resize.resize_nearest,
     movement.concat,
-    movement.pad,
     movement.reshape,
     movement.strided,
 )
@@ -144,8 +141,7 @@ def _is_move(node: Node) -> bool:
 
 
 def _moved(node: Node) -> list[Value]:
-    inputs = node.inputs[1:] if LOWERINGS[node.op] is elementwise.where else node.inputs
-    return [v for v in (*inputs, *node.outputs) if v is not None and _is_float32(v)]
+    return [v for v in (*node.inputs, *node.outputs) if v is not None and _is_float32(v)]
 
 
 def _takes_float16(node: Node) -> bool:

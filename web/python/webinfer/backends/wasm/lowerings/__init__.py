@@ -37,10 +37,10 @@ from webinfer.lowering.affine import is_quantized
 from webinfer.ops import OPS
 
 _PLAIN: dict[Op, Lower] = {
+    **described.LOWERINGS,
     **attention.LOWERINGS,
     **cast.LOWERINGS,
     **{op: with_float_weights(lower) for op, lower in conv.LOWERINGS.items()},
-    **described.LOWERINGS,
     **detection.LOWERINGS,
     **dynamic_range.LOWERINGS,
     **elementwise.LOWERINGS,

@@ -66,10 +66,8 @@ _BY_NAME: dict[str, Lower] = {
     "matmul": matmul.matmul,
     "max_pool2d": pool.pool2d,
     "max_pool_with_argmax2d": pool.max_pool_with_argmax2d,
-    "max_unpool2d": pool.max_unpool2d,
     "non_max_suppression": suppression.non_max_suppression,
     "packed_matmul": packed_matmul.packed_matmul,
-    "pad": movement.pad,
     "posenet_decoder": pose.posenet_decoder,
     "recurrent": recurrent.recurrent,
     "reduce_all": reduce.reduce,
@@ -86,7 +84,6 @@ _BY_NAME: dict[str, Lower] = {
     "reduce_sum_square": reduce.reduce,
     "reshape": movement.reshape,
     "resize_bilinear": resize.resize_bilinear,
-    "resize_nearest": resize.resize_nearest,
     "reverse": movement.strided,
     "round_rows": dynamic_range.round_rows,
     "sample": _late,
@@ -98,8 +95,6 @@ _BY_NAME: dict[str, Lower] = {
     "swiglu": _late,
     "tile": movement.strided,
     "top_k": scan.top_k,
-    "transform_landmarks": landmarks.transform_landmarks,
-    "transform_tensor_bilinear": landmarks.transform_tensor_bilinear,
     "transpose": movement.strided,
 }
 

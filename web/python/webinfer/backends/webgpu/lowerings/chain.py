@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.elementwise import clamp_formula
 from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.backends.webgpu.lowerings.resize import nearest_numbers
 from webinfer.codegen.chains import Chain, Leaf, Move, Reading, Step, attributes
 from webinfer.codegen.formulas import FormulaName
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
@@ -20,6 +19,7 @@ from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import ACTIVATIONS, ROWS, BinaryAttrs, UnaryAttrs
+from webinfer.ops.resize import nearest_numbers
 
 MOST_STEPS = 64  # formulas of a chain
 Links = Mapping[Value, Node]  # the nodes of a chain by their results
@@ -121,8 +121,8 @@ def _move(i: int, node: Node) -> tuple[Move, tuple[Param, ...]]:
         top, left = node.attrs.before[1:3]
         scales = f32(**{f"scale_h{i}": 1.0, f"scale_w{i}": 1.0})
         return Move(node.attrs.mode), (*numbers, *i32(**{f"top{i}": top, f"left{i}": left}), *scales)
-    scale_h, scale_w, before, after = nearest_numbers(node)
-    reals = f32(**{f"scale_h{i}": scale_h, f"scale_w{i}": scale_w, f"before{i}": before, f"after{i}": after})
+    numbers_of = nearest_numbers(node.required_input(0).type, node.output.type, node.attrs)
+    reals = f32(**{f"{name}{i}": value for name, value in numbers_of.items()})
     return Move.NEAREST, (*numbers, *i32(**{f"top{i}": 0, f"left{i}": 0}), *reals)
 
 

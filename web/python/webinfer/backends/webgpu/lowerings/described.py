@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Lower, Target, groups_for, read, write
@@ -17,6 +18,7 @@ from webinfer.graph.ir import Node
 from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
 
+MAX_FLOAT16 = 65504.0  # the largest finite float16
 _ELEMENT = {Kind.BITS: bits_of, Kind.INDEX: place_of, Kind.NUMBER: element_of}
 
 
@@ -27,11 +29,12 @@ def element_bits(value: float, dtype: DType) -> int:
 
 
 def is_move(node: Node) -> bool:
-    """Whether a node of a described operator moves bits of its inputs and has no values of its own."""
+    """Whether a node of a described operator moves bits of its inputs; own values are no larger than float16 holds."""
     if node.op.kernel is None:
         return False
     kernel = kernel_of(node)
-    return kernel.gives is Kind.BITS and not any(isinstance(part, Element) for part in kernel.parameters())
+    own = [abs(part.number) for part in kernel.parameters() if isinstance(part, Element)]
+    return kernel.gives is Kind.BITS and all(number <= MAX_FLOAT16 or math.isinf(number) for number in own)
 
 
 def lower(node: Node, target: Target) -> list[Dispatch]:

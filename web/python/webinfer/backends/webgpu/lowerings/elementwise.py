@@ -198,17 +198,6 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
     ]
 
 
-def where(node: Node, target: Target) -> list[Dispatch]:
-    """One dispatch that moves elements bit for bit."""
-    c, a, b, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
-    sizes, (c_stride, a_stride, b_stride) = merged(y.type.shape, c.type.shape, a.type.shape, b.type.shape)
-    bits = bits_of(y.type.dtype)
-    params = (*u32(count=y.type.size), *u32x8(size=sizes, c_stride=c_stride, a_stride=a_stride, b_stride=b_stride))
-    bindings = (read("c", c), read("a", a, bits), read("b", b, bits), write("y", y, bits))
-    groups = groups_for(-(-y.type.size // 4), target)
-    return [Dispatch("where", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups)]
-
-
 def cast(node: Node, target: Target) -> list[Dispatch]:
     """One dispatch: the conversion of NumPy, floats to integers by truncation and saturation."""
     return [cast_dispatch(node.required_input(0), node.output, target)]
@@ -260,5 +249,5 @@ def _lowering(row: ElementwiseOp) -> Lower:
 
 
 LOWERINGS: dict[str, Lower] = {name: _lowering(row) for name, row in ROWS.items()} | {
-    "bitcast": bitcast, "cast": cast, "dequantize": dequantize, "quantize": quantize, "where": where,
+    "bitcast": bitcast, "cast": cast, "dequantize": dequantize, "quantize": quantize,
 }  # fmt: skip

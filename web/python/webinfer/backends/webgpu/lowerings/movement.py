@@ -1,8 +1,7 @@
-"""Operators that move elements: strided copies, padding, concatenation."""
+"""Operators that move elements: strided copies, concatenation."""
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Sequence
 
@@ -18,24 +17,15 @@ from webinfer.backends.webgpu.dispatch import (
     update,
     write,
 )
-from webinfer.backends.webgpu.lowerings.described import element_bits
 from webinfer.codegen.elements import Element, bits_of
 from webinfer.codegen.prelude import DIMS, Param, i32, i32x8, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node, Value
-from webinfer.ops.movement import PadAttrs, strided_copies
-from webinfer.ops.strides import StridedCopy, row_major
+from webinfer.graph.ir import Node
+from webinfer.ops.movement import strided_copies
+from webinfer.ops.strides import StridedCopy
 
 MOST_PARTS = 4  # of a concatenation in one dispatch; devices have bindings for seven at least
-
-
-class PadMode(enum.StrEnum):
-    """How pad_mirrored.wgsl continues an image beyond its edge."""
-
-    EDGE = "edge"
-    REFLECT = "reflect"
-    SYMMETRIC = "symmetric"
 
 
 def _source_size(source: Source) -> int:
@@ -164,28 +154,3 @@ def reshape(node: Node, target: Target) -> list[Dispatch]:
     """A plain copy, which the schedule drops where the result shares its input's bytes."""
     size = node.output.type.size
     return [copy_dispatch(node.required_input(0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, 0)]
-
-
-def pad(node: Node, target: Target) -> list[Dispatch]:
-    """A strided copy into a filled result; pad_mirrored.wgsl for the modes that mirror or repeat the edge."""
-    x, y, a = node.required_input(0), node.output, node.attrs
-    if a.mode != "constant":
-        return [_mirrored_pad(x, y, a, target)]
-    fill = element_bits(a.value, y.type.dtype)
-    copies = strided_copies(node.op, [x.type], y.type, a)
-    empty = StridedCopy(0, (0,), 0, (1,), 0, (1,))  # nothing to copy: all of y is fill
-    return [copy_dispatch(x, y, copy, target, fill) for copy in copies or [empty]]
-
-
-def _mirrored_pad(x: Value, y: Value, a: PadAttrs, target: Target) -> Dispatch:
-    if y.type.rank > DIMS:
-        raise UnsupportedOpError([f"pad of rank {y.type.rank}; webgpu pads have rank {DIMS} at most"])
-    bits = bits_of(x.type.dtype)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rank": y.type.rank, "mode": PadMode(a.mode)}
-    params = (
-        *u32x8(size=y.type.shape, x_size=x.type.shape, x_stride=row_major(x.type.shape)),
-        *i32x8(before=a.before),
-        *u32(count=y.type.size),
-    )
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("pad_mirrored", variables, (read("x", x, bits), write("y", y, bits)), params, groups, a.mode)

@@ -8,7 +8,6 @@ import math
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, one_word
 from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW, Reduction, columns_dispatch
-from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
@@ -101,18 +100,3 @@ def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
     bindings = (read("x", x), write("y", y), write("taps", taps))
     groups = groups_for(-(-y.type.size // 4), target)
     return [Dispatch("max_pool_with_argmax2d", variables, bindings, params, groups)]
-
-
-def max_unpool2d(node: Node, target: Target) -> list[Dispatch]:
-    """max_unpool2d.wgsl, on the bits of the elements."""
-    x, taps, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
-    _, ih, iw, c = x.type.shape
-    _, oh, ow, _ = y.type.shape
-    bits = bits_of(x.type.dtype)
-    params = (
-        *u32(count=y.type.size, c=c, oh=oh, ow=ow),
-        *i32(ih=ih, iw=iw, stride_h=a.stride[0], stride_w=a.stride[1], pad_top=a.pads[0], pad_left=a.pads[1]),
-    )
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "kh": a.window[0], "kw": a.window[1]}
-    bindings = (read("x", x, bits), read("taps", taps), write("y", y, bits))
-    return [Dispatch("max_unpool2d", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
