@@ -77,12 +77,13 @@ ALLOWED = {
         "backends.wasm.executor",
         "backends.webgpu.compilation",
     },
-    "pipelines": LEAVES | {"tasks.base", "session.reports", "host"},  # results of tasks
+    "pipelines": LEAVES | {"tasks.base", "session.reports", "session.inputs", "host"},  # results of tasks
     "compat": LEAVES | {"", "importers.formats"},  # the public names, as any user, and what a file says of itself
     "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
     "dump": LEAVES | API | {"graph", "plan.kernel_constants", "backends.wasm.kernel_table"},
+    "task_verbs": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }

@@ -1,5 +1,5 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices |
-export`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices | export`, and
+the verbs of tasks (task_verbs)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from webinfer.packing import to_inner
 from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
+from webinfer.task_verbs import add_task_verbs
 from webinfer.tensor import Tensor
 from webinfer.version import VERSION
 
@@ -74,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
         ("inspect", _inspect, "print a model's inputs, outputs, graph and plan"),
-        ("run", _run, "run a model on .npy files, or on seeded noise"),
+        ("run", _run, "run a model on .npy files or pictures, or on seeded noise"),
         ("bench", _bench, "time a model and each of its steps"),
         ("verify", _verify, "compare every intermediate result with another backend"),
         ("tune", _tune, "time kernels on this machine's GPU and remember the fastest"),
@@ -96,7 +97,10 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--graph", action="store_true", help="print the optimised graph")
             sub.add_argument("--json", action="store_true", help="print the plan as JSON")
         if name == "run":
-            sub.add_argument("inputs", nargs="*", metavar="NAME=FILE.npy")
+            sub.add_argument(
+                "inputs", nargs="*", metavar="NAME=FILE", help=".npy files or pictures; a sole input's alone"
+            )
+            sub.add_argument("--values", default="0,1", help="what black and white become (default: %(default)s)")
             sub.add_argument("--output", type=Path, help="folder for the outputs as .npy files")
         if name == "bench":
             sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
@@ -112,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
             sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
             sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
+    add_task_verbs(verbs)
     _add_compilers(verbs)
     _add_servers(verbs)
     return parser
@@ -239,7 +244,7 @@ async def _inspect(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace) -> int:
     with await _load(args) as session:
-        outputs = await session.run(_read_inputs(session, args.inputs))
+        outputs = await session.run(_read_inputs(session, args.inputs, args.values))
         for name, tensor in outputs.items():
             values = tensor.tolist()
             head = ", ".join(f"{v:.6g}" for v in values[:8])
@@ -250,14 +255,33 @@ async def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read_inputs(session: Session, given: Sequence[str]) -> Any:
+def _picture(session: Session, name: str, file: str, values: str) -> Tensor:
+    """A picture file as an input; `values` are the numbers that black and white become, "0,1"."""
+    from webinfer.pipelines.model_input import picture_input  # which other verbs may do without
+
+    info = next((info for info in session.inputs if info.name == name), None)
+    if info is None:
+        raise InputError(f"{session.name!r} has no input {name!r}; it has {', '.join(i.name for i in session.inputs)}")
+    try:
+        low, high = map(float, values.split(","))
+    except ValueError:
+        raise InputError(f"--values {values!r} is not two numbers; write --values=-1,1") from None
+    return picture_input(file, info, low, high)
+
+
+def _read_inputs(session: Session, given: Sequence[str], values: str) -> Any:
     if not given:
         return session.noise()
     arrays = {}
     for item in given:
-        name, _, file = item.partition("=")
-        if not file:
-            raise InputError(f"{item!r} is not NAME=FILE.npy")
+        name, equals, file = item.rpartition("=")
+        if not equals and len(session.inputs) == 1:
+            name = session.inputs[0].name
+        if not name or not file:
+            raise InputError(f"{item!r} is not NAME=FILE.npy or NAME=PICTURE")
+        if not file.endswith(".npy"):
+            arrays[name] = _picture(session, name, file, values)
+            continue
         try:
             arrays[name] = _numpy(f"{item!r}").load(file, allow_pickle=False)
         except OSError as error:

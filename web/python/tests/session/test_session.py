@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import time
 from array import array
@@ -106,6 +107,8 @@ def test_the_plan_names_backend_kernel_shapes_and_reason() -> None:
         assert "wasm was asked for" in str(plan)
         assert json.loads(plan.json())["rows"][0]["backend"] == "wasm"
         assert session.memory().arena >= session.memory().arena_bound > 0
+        assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
+        assert "<td>input</td><td>image</td><td>float32</td><td>1 x 6 x 6 x 2</td>" in session._repr_html_()
 
 
 def test_the_profile_is_a_table_json_and_a_picture() -> None:

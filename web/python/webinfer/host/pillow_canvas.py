@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,13 +40,15 @@ def pillow_image(source: Any) -> Any:
     image = module("Image")
     if isinstance(source, tuple):
         return image.new("RGB", source, (16, 24, 28))
-    if isinstance(source, bytes | bytearray | memoryview) and getattr(source, "ndim", 1) == 1:
-        source = image.open(io.BytesIO(bytes(source)))
-    elif hasattr(source, "__fspath__") or isinstance(source, str):
-        source = image.open(source)
-    elif not hasattr(source, "convert"):
-        source = _of_array(image, source)
-    return module("ImageOps").exif_transpose(source).convert("RGB")
+    encoded = isinstance(source, bytes | bytearray | memoryview) and getattr(source, "ndim", 1) == 1
+    if not encoded and not isinstance(source, str | os.PathLike):
+        opened = source if hasattr(source, "convert") else _of_array(image, source)
+        return module("ImageOps").exif_transpose(opened).convert("RGB")
+    try:
+        opened = image.open(io.BytesIO(bytes(source)) if encoded else source)
+        return module("ImageOps").exif_transpose(opened).convert("RGB")
+    except (OSError, ValueError) as error:
+        raise InputError(f"the image {'' if encoded else source} cannot be read: {error}; give another one") from error
 
 
 def _of_array(image: Any, source: Any) -> Any:

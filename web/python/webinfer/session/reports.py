@@ -25,8 +25,31 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
 
 
+class Displayed:
+    """What notebooks show of a report: its text."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class DisplayedSession:
+    """What notebooks show of a session: its name, its backend and why, its inputs and outputs."""
+
+    def _repr_html_(self) -> str:
+        session: Any = self
+        rows = [
+            [kind, info.name, str(info.dtype), " x ".join(map(str, info.shape)) or "scalar"]
+            for kind, infos in (("input", session.inputs), ("output", session.outputs))
+            for info in infos
+        ]
+        cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<p>{html.escape(repr(self))}: {html.escape(session.choice)}</p><table>{cells}</table>"
+
+
 @dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(Displayed):
     """The plan of a session; `str()` is a table, `rows` the data."""
 
     model: str
@@ -58,7 +81,7 @@ class PlanReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Displayed):
     """Milliseconds of each step of a plan, of a whole run, and of its part outside them (checks, copies, waits).
 
     `peaks` is what the device can do, by backend; with it goes each step's share of that.
@@ -109,6 +132,9 @@ class Profile:
         if least:
             steps = f"{steps}, at this device's peak {least:.3f} ms; {', '.join(peaks)}"
         return f"{self._title()}\n{steps}\n{table(head, rows)}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.svg()}<pre>{html.escape(str(self))}</pre>"
 
     def json(self) -> str:
         """The profile as JSON."""

@@ -25,7 +25,7 @@ from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given
 from webinfer.session.loop_lock import LoopLocked, one_loop_at_a_time
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
-from webinfer.session.reports import PlanReport, Profile, time_runs
+from webinfer.session.reports import DisplayedSession, PlanReport, Profile, time_runs
 from webinfer.session.roofline import measured
 from webinfer.session.selection import LoadOptions, Selection, choose
 from webinfer.session.stages import StagedExecutor, StagedGraph
@@ -50,7 +50,7 @@ class Signatures:
 
 
 @one_loop_at_a_time
-class Session(LoopLocked):
+class Session(LoopLocked, DisplayedSession):
     """A loaded model. Runs are queued; after an error the next valid call works.
 
     Usable as a context manager; `close()` frees the memory of kernels and GPU.

@@ -1,0 +1,115 @@
+"""Verbs of the command line that run tasks: `webinfer detect photo.jpg -o out.jpg`, one row each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webinfer.backends.registry import AUTO
+from webinfer.errors import InputError, WebinferError
+from webinfer.tasks import TASKS, pipeline
+from webinfer.tasks.names import task_name
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVerb:
+    """A verb: the task that it runs, and what it prints."""
+
+    verb: str
+    task: str
+    text: str
+
+
+TASK_VERBS = (
+    TaskVerb("detect", "object-detection", "find objects in pictures"),
+    TaskVerb("faces", "face-detection", "find faces in pictures"),
+    TaskVerb("classify", "classification", "say what pictures show"),
+    TaskVerb("segment", "segmentation", "tell people from their background"),
+    TaskVerb("pose", "pose-landmarks", "find the landmarks of bodies in pictures"),
+    TaskVerb("ocr", "text", "read text in pictures"),
+    TaskVerb("transcribe", "speech-recognition", "write down what recordings say"),
+    TaskVerb("speech", "voice-activity", "find speech in recordings (WAV)"),
+    TaskVerb("sounds", "audio-classification", "say what recordings sound like (WAV)"),
+    TaskVerb("embed", "sentence-embedding", "vectors of texts"),
+    TaskVerb("filetype", "file-type", "say of what type files are"),
+)
+STANDARD_INPUT = "-"
+
+
+def add_task_verbs(verbs: Any) -> None:
+    """Adds a parser for each row whose task there is, and `task NAME` for all of them."""
+    for row in TASK_VERBS:
+        if row.task in TASKS:
+            _add(verbs.add_parser(row.verb, help=row.text, description=row.text), row.task)
+    text = "run any task by its name"
+    sub = verbs.add_parser("task", help=text, description=f"{text}: {', '.join(sorted(TASKS))}")
+    sub.add_argument("task", help="ours, or Hugging Face's or MediaPipe's name")
+    _add(sub, None)
+
+
+def _add(sub: Any, task: str | None) -> None:
+    what = "texts" if task is not None and TASKS[task].takes == "text" else "files, folders, patterns, addresses"
+    sub.add_argument("sources", nargs="+", help=f"{what}; {STANDARD_INPUT} for standard input")
+    sub.add_argument(
+        "-o", "--output", metavar="PATH", help="a picture, .json, .jsonl or .csv; a folder for a picture each"
+    )
+    sub.add_argument("--json", action="store_true", help="print a line of JSON for each source")
+    sub.add_argument("--model", dest="task_model", help="a model file, a URL, or the name of a known model")
+    sub.add_argument("--backend", default=AUTO, help="where to run (default: %(default)s)")
+    sub.add_argument("--min-score", type=float, help="leave out what is less likely")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE", help="another option of the task; may be repeated"
+    )
+    sub.set_defaults(verb=run_task, **({} if task is None else {"task": task}))
+
+
+async def run_task(args: argparse.Namespace) -> int:
+    """Runs the task on each source; 0, or 2 if a source could not be read. The others are still run."""
+    from webinfer.pipelines import Batch, Results
+
+    name = task_name(args.task, TASKS)
+    options = dict(_option(text) for text in args.set)
+    if args.min_score is not None:
+        options["min_score"] = args.min_score
+    found, status = Batch(), 0
+    with await pipeline(name, args.task_model, backend=args.backend, **options) as task:
+        for source in _sources(args.sources, TASKS[name].takes):
+            try:
+                answer = await task(source)
+            except WebinferError as error:
+                print(f"webinfer: {error}", file=sys.stderr)
+                status = 2
+                continue
+            for one in [answer] if isinstance(answer, Results) else answer:
+                print(one.to_json() if args.json else one, flush=True)
+                found.append(one)
+    if args.output is not None and found:
+        single = len(found) == 1 and Path(args.output).suffix
+        for path in [found[0].save(args.output)] if single else found.save(args.output):
+            print(path, file=sys.stderr)
+    return status
+
+
+def _sources(given: list[str], takes: str) -> list[Any]:
+    """The sources as the task takes them; all texts are one."""
+    if takes == "text":
+        texts = [
+            line for text in given for line in (sys.stdin.read().splitlines() if text == STANDARD_INPUT else [text])
+        ]
+        return [[text for text in texts if text.strip()]]
+    return [sys.stdin.buffer.read() if source == STANDARD_INPUT else source for source in given]
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """An option and its value: JSON where it is that, else text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--set {text!r} is not OPTION=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
