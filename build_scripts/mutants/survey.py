@@ -9,9 +9,11 @@ import shutil
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from build_scripts.kernels.step import kernels_step
 from build_scripts.mutants.model import (
     CAUGHT,
     EQUIVALENT,
@@ -26,6 +28,7 @@ from build_scripts.mutants.model import (
 from build_scripts.mutants.selection import LINES, Round, Selection
 from build_scripts.mutants.trees import Tree
 from build_scripts.setup.sequence import set_up
+from build_scripts.steps import run_steps
 
 REPORT = FOLDER / "report.json"
 EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -33,6 +36,7 @@ WANTED = 0.9  # of the mutants that a test could catch
 RECORDING_S = 3600.0
 DEADLINE_FACTOR, DEADLINE_SPARE_S = 3.0, 10.0
 START_S = 8.0  # of pytest, on a machine that does other things too
+ROOM_NAMES = tuple(room.name for room in ROOMS)
 RINGS = ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests")
 
 
@@ -45,10 +49,18 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--room", action="append", help=f"only this room; one of {', '.join(r.name for r in ROOMS)}")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run recorded, made and found")
     parser.add_argument("--again", action="store_true", help="try the survivors of an earlier run once more")
+    parser.add_argument("--planted", type=int, help="only so many, in the rooms of planted.py, with narrow tests")
     parser.add_argument("--stop-after", choices=["making", "recording"], help="do no more than this")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no mutant after this time")
     parser.add_argument("--json", type=Path, help="write the report to this file too")
     options = parser.parse_args(argv)
+    if options.planted:
+        from build_scripts.mutants import planted
+
+        run_steps([kernels_step()])
+        report = planted.run(options.seed, options.planted, options.room or ())
+        explain(report)
+        return told(report, sorted({mutant.room for mutant in report.mutants}))
     set_up()
     end = time.monotonic() + 60 * options.minutes
     if options.fresh:
@@ -159,7 +171,7 @@ def _attempt(mutant: Mutant, rounds: list[Round], tree: Tree) -> None:
     """Puts the mutant into a tree, runs its rounds until one is red, and takes it out again."""
     begin = time.monotonic()
     verdict, by, shown = SURVIVED, "no test runs it" if not rounds else "", 0
-    with _planted(mutant, tree):
+    with planted_in(mutant, tree):
         for each in rounds:
             deadline = DEADLINE_FACTOR * (each.seconds + START_S) + DEADLINE_SPARE_S
             outcome = tree.pytest(each.tests, deadline, "-x", PYTHONDONTWRITEBYTECODE="1")
@@ -172,7 +184,7 @@ def _attempt(mutant: Mutant, rounds: list[Round], tree: Tree) -> None:
     mutant.seconds = round(time.monotonic() - begin, 1)
 
 
-class _planted:
+class planted_in:
     """A mutant in its place, for the length of a `with`. Bytecode is cached by a file's time, so each has its own."""
 
     def __init__(self, mutant: Mutant, tree: Tree) -> None:
@@ -211,13 +223,13 @@ def explain(report: Report) -> None:
             mutant.verdict, mutant.by = EQUIVALENT, reason
 
 
-def told(report: Report) -> int:
+def told(report: Report, rooms: Sequence[str] = ROOM_NAMES) -> int:
     """Prints survivors and the table; 0 if enough were caught."""
     for mutant in report.mutants:
         if mutant.verdict == SURVIVED:
             print(f"\nsurvived {mutant.tests} tests: {mutant.path}\n{mutant.diff}")
     print(f"\n{'room':12} {'made':>5} {'caught':>7} {'survived':>9} {'equivalent':>11} {'untried':>8}")
-    for name in [*(room.name for room in ROOMS), "all"]:
+    for name in [*rooms, "all"]:
         mine = [m.verdict for m in report.mutants if name in (m.room, "all")]
         counts = [mine.count(verdict) for verdict in (CAUGHT, SURVIVED, EQUIVALENT, UNTRIED)]
         print(f"{name:12} {len(mine):5} {counts[0]:7} {counts[1]:9} {counts[2]:11} {counts[3]:8}")

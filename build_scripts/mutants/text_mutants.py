@@ -1,4 +1,4 @@
-"""Mutants of C and WGSL: operators and constants swapped in the text, outside comments, preprocessor and templates."""
+"""Mutants of text, as C, WGSL and JavaScript: operators and constants swapped, where code stands, not comments."""
 
 from __future__ import annotations
 
@@ -10,16 +10,35 @@ from build_scripts.mutants.model import Mutant, between
 
 SWAPS = {
     " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ",
+    " === ": " !== ", " !== ": " === ",
     " + ": " - ", " - ": " + ", " * ": " + ", " / ": " * ", " % ": " / ", " && ": " || ", " || ": " && ",
     " += ": " -= ", " -= ": " += ", " << ": " >> ", " >> ": " << ", " & ": " | ", " | ": " & ",
     "min(": "max(", "max(": "min(", "_add(": "_sub(", "_sub(": "_add(", "true": "false", "false": "true",
     "continue;": "break;",
 }  # fmt: skip
-COMPARISONS = (" < ", " <= ", " > ", " >= ", " == ", " != ", " && ", " || ", "true", "false", "continue;")
+COMPARISONS = (
+    " < ",
+    " <= ",
+    " > ",
+    " >= ",
+    " == ",
+    " != ",
+    " === ",
+    " !== ",
+    " && ",
+    " || ",
+    "true",
+    "false",
+    "continue;",
+)
 TOKEN = re.compile(
     "|".join(re.escape(word) for word in sorted(SWAPS, key=len, reverse=True)) + r"|(?<![\w.])\d+(?:\.\d+)?(?=[uif]?\b)"
 )
 SILENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|^[ \t]*(?:#|\$\$)[^\n]*|\{\{.*?\}\}|\{\$.*?\$\}", re.S | re.M)
+QUOTED = {  # what is no code in other languages
+    ".js": re.compile(r"//[^\n]*|/\*.*?\*/|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`", re.S),
+    ".py": re.compile(r"\"\"\".*?\"\"\"|#[^\n]*|\"[^\"\n]*\"", re.S),
+}
 NUMBER = re.compile(r"\d+(\.\d+)?$")
 
 
@@ -41,7 +60,8 @@ class TextSite:
 
 def sites_of(path: Path) -> list[TextSite]:
     """Every token of a file that has a swap, in the file's order."""
-    text = SILENT.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), path.read_text())
+    silent = QUOTED.get(path.suffix, SILENT)
+    text = silent.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), path.read_text())
     return [
         TextSite(path, _family(found[0]), found.start(), found.end(), _instead(found[0]))
         for found in TOKEN.finditer(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts.mutants import model, survey, text_mutants
+from build_scripts.mutants import model, planted, survey, text_mutants
 from build_scripts.mutants.model import CAUGHT, SURVIVED, UNTRIED, Mutant, Report, between
 from build_scripts.mutants.selection import stem
 
@@ -52,6 +52,30 @@ def test_text_is_changed_in_code_only(here: Path) -> None:
         "fn main() { if (at.x < 4u && vec4<f32>(1.0).x >= y0) { return; } }",
         "fn main() { if (at.x < 4u && vec4<f32>(0.0).x > y0) { return; } }",
     ]
+
+
+def test_text_of_other_languages_keeps_its_words(here: Path) -> None:
+    path = here / "a.js"
+    path.write_text("if (kind === 'a < 7' && n < size) say(`${n} < 3`); // 5 - 4\n")
+    assert [site.instead for site in text_mutants.sites_of(path)] == [" !== ", " || ", " <= "]
+    path = here / "a.py"
+    path.write_text('"""Says 9 < 8."""\nreturn a - 1  # 3\n')
+    assert [site.instead for site in text_mutants.sites_of(path)] == [" + ", "2"]
+
+
+def test_what_importers_take_for_a_missing_attribute_is_changed(here: Path) -> None:
+    path = here / "a.py"
+    path.write_text('op.real("alpha", 0.5), op.whole("axis", -1), op.flag("exact", False), op.real("beta", other)\n')
+    sites = planted.defaults_of(path)
+    assert [site.instead for site in sites] == ["1.5", "0", "True"]
+    mutant = sites[0].mutant("defaults")
+    assert mutant.applied(path.read_text()).startswith('op.real("alpha", 1.5), ')
+
+
+def test_a_seed_plants_the_same_mistakes_in_every_room() -> None:
+    first, second = (planted.sampled(5, 10).mutants for _ in range(2))
+    assert [mutant.name for mutant in first] == [mutant.name for mutant in second]
+    assert {mutant.room for mutant in first} == {part.name for part in planted.PARTS}
 
 
 def test_what_only_people_and_type_checkers_read_stays_as_it_is(here: Path) -> None:

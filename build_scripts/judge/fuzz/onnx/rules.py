@@ -74,7 +74,7 @@ def _short_window(d: Difference, node: FuzzNode) -> bool:
 
 
 def _all_equal(d: Difference, node: FuzzNode) -> bool:
-    return any(a.size and not a.any() for a in d.read(node))
+    return any(not a.any() for a in d.read(node))
 
 
 def _a_step_apart(d: Difference, node: FuzzNode) -> bool:
