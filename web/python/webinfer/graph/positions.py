@@ -24,9 +24,13 @@ class Axis:
     size: int
     reader: str  # the node's label
 
-    def outside(self, numbers: Sequence[int]) -> int | None:
-        """The first number that is no position of the axis, if there is one."""
-        if not len(numbers) or (-self.size <= min(numbers) and max(numbers) < self.size):
+    def outside(self, data: memoryview, letter: str) -> int | None:
+        """The first number of these bytes, in the format of that letter, that is no position of the axis."""
+        flat = data.cast("B")
+        if max(flat.cast(letter.upper()), default=-1) < self.size:  # type: ignore[call-overload]
+            return None  # one look at all: a negative number would be a large one
+        numbers: Sequence[int] = flat.cast(letter)  # type: ignore[call-overload]
+        if -self.size <= min(numbers) and max(numbers) < self.size:
             return None
         return next(n for n in numbers if not -self.size <= n < self.size)
 
@@ -48,15 +52,18 @@ def known_outside(node: Node) -> tuple[int, Axis] | None:
     dtype, data = positions.type.dtype, constant.data
     if dtype not in _WHOLE or constant.stored is not dtype or not isinstance(data, memoryview) or not data.nbytes:
         return None
-    found = axis.outside(data.cast("B").cast(dtype.letter))  # type: ignore[call-overload]
+    found = axis.outside(data, dtype.letter)
     return None if found is None else (found, axis)
 
 
 def positions_among(graph: Graph, inputs: Iterable[Value]) -> dict[str, Axis]:
-    """The inputs whose elements are positions as they are given, with the shortest axis that each counts along."""
+    """The inputs whose elements are positions as they are given, with the shortest axis that each counts along.
+
+    None in a graph that clamps positions.
+    """
     sources = {value: value for value in inputs if value.type.dtype in _WHOLE}
     found: dict[str, Axis] = {}
-    for node in graph.nodes if sources else ():
+    for node in graph.nodes if sources and not graph.clamps_positions else ():
         first = node.inputs[0] if node.inputs else None
         if first in sources and (node.op.name in _SAME or _widens(node)):
             assert first is not None

@@ -119,12 +119,28 @@ def _check_positions(found: Mapping[str, Any], infos: Sequence[TensorInfo], axes
         axis, data = axes.get(info.name), found[info.name]
         if axis is None or not isinstance(data, memoryview) or not data.nbytes:
             continue
-        number = axis.outside(data.cast("B").cast(info.dtype.letter))  # type: ignore[call-overload]
+        number = axis.outside(data, info.dtype.letter)
         if number is not None:
             raise InputError(
                 f"input {info.name!r} holds {number}, which {axis.reader} reads as a position along an axis of "
                 f"{axis.size}; give numbers from {-axis.size} to {axis.size - 1}"
             )
+
+
+def hold_positions(given: Mapping[str, Any], infos: Sequence[TensorInfo], axes: Mapping[str, Axis], host: Host) -> bool:
+    """Whether arrays of the page that must hold positions do; what does not takes the longer way, which says why."""
+    return not axes or all(
+        _holds_positions(host.page_array(given[info.name]), info, axes[info.name])
+        for info in infos
+        if info.name in axes
+    )
+
+
+def _holds_positions(page: PageArray | memoryview | None, info: TensorInfo, axis: Axis) -> bool:
+    if page is None or page.nbytes != info.nbytes or (isinstance(page, PageArray) and page.dtype != info.dtype.value):
+        return False
+    data = page.view() if isinstance(page, PageArray) else page
+    return data.format == info.dtype.letter and axis.outside(data, info.dtype.letter) is None
 
 
 def _from_page(page: PageArray | memoryview, info: TensorInfo, as_it_lies: bool) -> Any:

@@ -21,7 +21,7 @@ from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
 from webinfer.importers.core.partial_evaluation import OpenSizes
-from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given, to_api_types, zeros
+from webinfer.session.inputs import checked, hold_positions, info_of, random_inputs, sizes_given, to_api_types, zeros
 from webinfer.session.loop_lock import LoopLocked, one_loop_at_a_time
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
@@ -89,8 +89,7 @@ class Session(LoopLocked, DisplayedSession):
         self._names = [info.name for info in self.inputs]
         self._positions = {} if isinstance(graph, DeferredGraph) else positions_among(graph, graph.inputs)
         inner = all(value.type.dtype.inner is value.type.dtype for value in graph.inputs)
-        whole = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
-        self._plain = whole and not self._positions
+        self._plain = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
 
     # ----- what runs where
 
@@ -220,7 +219,8 @@ class Session(LoopLocked, DisplayedSession):
         """The inputs in order, if all are typed arrays of the page of a class that was met; those carry no sizes."""
         given = inputs if type(inputs) is dict else {self._names[0]: inputs} if len(self._names) == 1 else {}
         found = list(map(given.get, self._names))
-        return found if len(given) == len(found) and ARRAYS_MET.issuperset(map(type, found)) else None
+        met = len(given) == len(found) and ARRAYS_MET.issuperset(map(type, found))
+        return found if met and hold_positions(given, self.inputs, self._positions, self.host) else None
 
     async def _alone(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """As `run`, for who holds the locks of the session and of its variables."""

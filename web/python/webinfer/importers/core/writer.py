@@ -32,8 +32,8 @@ class GraphWriter:
 
     `folding` is how many elements of constants may be computed while reading: small integers, as shapes are
     made of. 0 leaves all work to the kernels. With `floats`, small float32 constants too: some formats compute sizes
-    with scales. Without `known_values`, nothing may depend on values that only runs know. With `clamps_positions` a
-    constant position outside its axis means the nearest element, as WebNN says; else it is an error.
+    with scales. Without `known_values`, nothing may depend on values that only runs know. `clamps_positions` is the
+    graph's.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class GraphWriter:
         clamps_positions: bool = False,
     ) -> None:  # fmt: skip
         self.graph = Graph(name, [], [], [])
-        self._floats, self.known_values, self._clamps_positions = floats, known_values, clamps_positions
+        self.graph.clamps_positions = clamps_positions
+        self._floats, self.known_values = floats, known_values
         self.variables = Variables(self.graph)
         self.outer: dict[Value, DType] = {}  # the file's element type of values that are computed in another one
         self._folding_left, self._operators_left, self._depth, self._loops = folding, MAX_CONVERTED, 0, 0
@@ -85,7 +86,7 @@ class GraphWriter:
         if self._folding_left > 0 and (folded := fold(node, self._floats)) is not None:
             self._folding_left -= folded.type.size + 1
             return [folded]
-        if not self._clamps_positions and (outside := known_outside(node)) is not None:
+        if not self.graph.clamps_positions and (outside := known_outside(node)) is not None:
             number, axis = outside
             raise ModelFormatError(f"{what}: position {number} is not one of {axis.size} along the axis")
         if len(self.graph.nodes) >= MAX_NODES:
