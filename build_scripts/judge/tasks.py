@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import decoded, faces, whole_pictures, words, yolo_heads
+from build_scripts.judge import decoded, faces, films, whole_pictures, words, yolo_heads
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
@@ -28,7 +28,7 @@ FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
 FARTHEST_OF_PERSON = 3.0  # the same, of parts whose regions follow from landmarks and not from detectors
 LEAST_OVERLAP = 0.98  # of masks
 LIMIT_S = 900
-GROUPS = ("faces", "photos", "decoded", "words")
+GROUPS = ("faces", "photos", "films", "decoded", "words")
 PHOTOS = ("people", "street")  # packages whose photos faces are looked for in, besides
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +41,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")
     parser.add_argument(
-        "--only", choices=GROUPS, help="faces, what else MediaPipe judges, other pictures, or sound and text"
+        "--only",
+        choices=GROUPS,
+        help="faces, what else MediaPipe judges in photos or films, other pictures, or sound and text",
     )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
@@ -51,6 +53,10 @@ def run(argv: list[str]) -> int:
             rows += _face_rows(Path(name), options.images, options.backend)
         if "photos" in groups:
             rows += _photo_rows(Path(name), options.images, options.backend)
+        if "films" in groups:
+            run_steps([task_models_step(), _environment_step()])
+            os.environ["WEBINFER_MODELS"] = str(MODELS)
+            rows += films.rows(Path(name), options.images, ENVIRONMENT, options.backend)
         if "decoded" in groups:
             rows += decoded.rows(_photos(options.images), options.backend)
             rows += whole_pictures.rows(_photos(options.images), options.backend)

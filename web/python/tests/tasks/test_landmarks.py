@@ -14,12 +14,14 @@ from tests.tasks.test_blazeface import model_path, photo
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError
+from webinfer.session.loop_lock import LoopLock
 from webinfer.tasks import FaceDetector, FaceLandmarker, HandLandmarker, Landmark, PoseLandmarker, pose_landmarker
 from webinfer.tasks.base import Box
 from webinfer.tasks.crop import Crop, Region
 from webinfer.tasks.face_landmarker import CORNERS, FaceLandmarks
 from webinfer.tasks.face_parts import LEFT_EYE, LEFT_IRIS, LIPS, PARTS, RIGHT_EYE
-from webinfer.tasks.hand_landmarker import HAND_TO_REGION
+from webinfer.tasks.hand_landmarker import HAND_TO_REGION, HandLandmarks
+from webinfer.tasks.image import Picture
 from webinfer.tasks.landmarks import (
     LANDMARKS,
     ROTATION,
@@ -32,6 +34,7 @@ from webinfer.tasks.landmarks import (
     with_landmarks,
 )
 from webinfer.tasks.regions import RegionRule, overlap
+from webinfer.tasks.smoothing import SmoothTrack
 
 EVERYWHERE = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
 PHOTO = "astronaut.png"
@@ -267,3 +270,25 @@ def test_a_face_whose_score_is_below_the_least_one_is_not_told() -> None:
         assert run(task.detect(photo(PHOTO))) == []
     assert isinstance(FaceLandmarker.kinds[0], LandmarkModel)
     assert struct.calcsize("f") == Landmarks((0, 0, 0)).xyz.itemsize
+
+
+def test_a_thing_that_is_followed_is_not_found_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hand(left: float) -> HandLandmarks:
+        points = Landmarks([left, 10.0, 0.0, left + 40.0, 50.0, 0.0])
+        return HandLandmarks(points.box, 0.9, "Left", 0.9, points, points)
+
+    async def looked(self: Any, picture: Any, regions: Any) -> list[list[HandLandmarks]]:
+        self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
+        return [[hand(region.x)] for region in regions]
+
+    async def searched(self: Any, picture: Any) -> tuple[list[Region], float]:
+        return [Region(12, 0, 40, 40), Region(200, 0, 40, 40)], 0.0
+
+    monkeypatch.setattr(HandLandmarker, "_landmarks", looked)
+    monkeypatch.setattr(HandLandmarker, "_searched", searched)
+    task = object.__new__(HandLandmarker)
+    task.loop_lock = LoopLock()
+    task.most, task._smoothing = 4, None  # type: ignore[assignment]
+    tracked = [(Region(0, 60, 40, 40), SmoothTrack(None))]  # type: ignore[arg-type]  # its region has moved on
+    found = run(task._followed(Picture(1, 1, b""), tracked))
+    assert [one.box.left for one, _ in found] == [0, 200]

@@ -207,12 +207,12 @@ def confidences(
     return threshold(found, 0.5), threshold({"min_presence_score": presence, "min_tracking_confidence": tracking}, 0.5)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two tracks have met on one thing."""
+def _same(one: Any, other: Any, least: float = TWICE) -> bool:
+    """Whether two things that were found are one: their boxes overlap by that much."""
     first, second = (
         Region(b.left + b.width / 2, b.top + b.height / 2, b.width, b.height) for b in (one.box, other.box)
     )
-    return overlap(first, second) >= TWICE
+    return overlap(first, second) >= least
 
 
 def _shape(picture: PictureInput) -> tuple[int, ...]:
@@ -390,7 +390,8 @@ class LandmarkTask(PictureTask[Found]):
         new = new[: self.most - len(alive)]
         told = [(one, track) for one, _, track in alive]
         for found in await self._landmarks(picture, new):
-            told += [(one, SmoothTrack(self._smoothing)) for one in found]
+            fresh_ones = [one for one in found if not any(_same(one, other, SAME) for other, _ in told)]
+            told += [(one, SmoothTrack(self._smoothing)) for one in fresh_ones]
         self.times = {name: ms + self.times[name] for name, ms in times.items()}
         self.times["infer_ms"] += detector_ms
         return told
