@@ -19,7 +19,9 @@ from webinfer.codegen.formulas import BITS, Language
 from webinfer.dtypes import DType
 from webinfer.expr import formula as f
 from webinfer.expr.formula import CONSTANT, Formula
+from webinfer.expr.reduction import Join
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
+from webinfer.ops.reduce import REDUCTIONS
 
 INTEGERS = ("i32", "i64")  # kernels for wider and narrower integers do not exist: those are converted
 
@@ -59,6 +61,7 @@ FAMILIES: dict[str, tuple[Callable[[ElementwiseOp], bool], tuple[str, ...]]] = {
     "integer_binary": (_integer_binary, INTEGERS),
     "comparison": (_comparison, ("f32", *INTEGERS)),
     "logic": (_logic, ("b8",)),
+    "float_reduce": (lambda row: False, ("f32",)),  # the rows of ops/reduce.py
 }
 
 
@@ -76,6 +79,8 @@ def kernel_names(family: str) -> list[str]:
 
     Raises:  KeyError for a family that does not exist
     """
+    if family == "float_reduce":
+        return [f"f32_{op.name}" for op, row in REDUCTIONS.items() if row is not None]
     return [f"{prefix}_{row.name}" for prefix in FAMILIES[family][1] for row in rows_of(family)]
 
 
@@ -138,10 +143,28 @@ def _macro(name: str, family: str, parameters: str, row: str, language: Language
     return f"#define {name}({parameters}) \\\n" + " \\\n".join(lines) + "\n"
 
 
+# What a join begins with, and its name.
+_JOINS = {
+    Join.LARGEST: ("-INFINITE", "v4f_larger"), Join.PRODUCT: ("1.0f", "times"),
+    Join.SMALLEST: ("INFINITE", "v4f_smaller"), Join.SUM: ("0.0f", "plus"),
+}  # fmt: skip
+
+
+def _reductions() -> str:
+    """The macro that puts the rows of float reductions into another macro."""
+    lines = []
+    for op, row in REDUCTIONS.items():
+        if row is not None:
+            start, join = _JOINS[row.join]
+            lines.append(f"  ROW({op.name}, {start}, {_FLOAT.write(row.take)}, {join}, {_FLOAT.write(row.end)})")
+    return "#define FLOAT_REDUCE_ROWS(ROW) \\\n" + " \\\n".join(lines) + "\n"
+
+
 def header() -> str:
     """formulas.h: one macro a family, whose argument ROW takes a name and a formula.
 
-    Operands are x, or a and b; attributes of float unary operators are a and b.
+    Operands are x, or a and b; attributes of float unary operators are a and b. A reduction's row is its name, what the
+    join begins with, what is taken of x, the join, and what is made of the joined x.
     """
     typed = "ROW, PREFIX, TYPE, UNSIGNED"
     macros = (
@@ -150,6 +173,7 @@ def header() -> str:
         _macro("INTEGER_UNARY_ROWS", "integer_unary", typed, "ROW(PREFIX##_{name}, TYPE, {formula})", _INTEGER),
         _macro("INTEGER_BINARY_ROWS", "integer_binary", typed, "ROW(PREFIX##_{name}, TYPE, {formula})", _INTEGER),
         _macro("COMPARISON_ROWS", "comparison", "ROW, PREFIX, TYPE", "ROW(PREFIX##_{name}, TYPE, {formula})", _TRUTH),
+        _reductions(),
         _macro("LOGIC_ROWS", "logic", "ROW, PREFIX, TYPE", "ROW(PREFIX##_{name}, TYPE, {formula})", _TRUTH),
     )
     return (

@@ -1,10 +1,11 @@
-// Reductions of float32 along one axis: y[o, i] = end(join over k of take(x[o, k, i])).
+// Reductions of float32 along one axis: y[o, i] = end(join over k of take(x[o, k, i])), by the operators' rows.
 //
 //   x  [outer, r, inner]  read, up to 12 bytes past its end       y  [outer, inner]  written; no overlap
 //   count  what a mean divides by, as a float
 //
 // Needs: y does not overlap x.
 // Units: results, outer * inner.
+#include "formulas.h"
 #include "lanes.h"
 #include "math.h"
 
@@ -56,7 +57,7 @@ INLINE v4f times(v4f a, v4f b) { return a * b; }
       v4f_store_lanes(y + i, a, columns - i);                                                           \
     }                                                                                                   \
   }                                                                                                     \
-  void f32_reduce_##NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float count, \
+  void f32_##NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float count, \
                          int32_t begin, int32_t end) {                                                  \
     for (int32_t i = begin, n; i < end; i += n) {                                                       \
       n = 1;                                                                                            \
@@ -70,12 +71,4 @@ INLINE v4f times(v4f a, v4f b) { return a * b; }
     }                                                                                                   \
   }
 
-REDUCE(l1, 0.0f, v4f_abs(x), plus, x)
-REDUCE(l2, 0.0f, x * x, plus, v4f_sqrt(x))
-REDUCE(log_sum, 0.0f, x, plus, v4f_log(x))
-REDUCE(max, -INFINITE, x, v4f_larger, x)
-REDUCE(mean, 0.0f, x, plus, x / count)
-REDUCE(min, INFINITE, x, v4f_smaller, x)
-REDUCE(product, 1.0f, x, times, x)
-REDUCE(sum, 0.0f, x, plus, x)
-REDUCE(sum_square, 0.0f, x * x, plus, x)
+FLOAT_REDUCE_ROWS(REDUCE)

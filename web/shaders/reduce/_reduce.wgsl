@@ -47,24 +47,6 @@ fn finish(a: acc_v) -> y_v {
 fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v {
     return acc_v(select(a.whole, next.whole, lanes), select(a.part, next.part, lanes));
 }
-$$ elif op == "max"
-alias acc_v = x_v;
-fn start() -> acc_v { return acc_v(params.lowest); }
-fn combine(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
-fn step(a: acc_v, x: x_v) -> acc_v { return max(a, x); }
-fn finish(a: acc_v) -> y_v { return a; }
-$$ elif op == "min"
-alias acc_v = x_v;
-fn start() -> acc_v { return acc_v(params.highest); }
-fn combine(a: acc_v, b: acc_v) -> acc_v { return min(a, b); }
-fn step(a: acc_v, x: x_v) -> acc_v { return min(a, x); }
-fn finish(a: acc_v) -> y_v { return a; }
-$$ elif op == "product"
-alias acc_v = x_v;
-fn start() -> acc_v { return acc_v(1); }
-fn combine(a: acc_v, b: acc_v) -> acc_v { return a * b; }
-fn step(a: acc_v, x: x_v) -> acc_v { return a * x; }
-fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "all"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(1); }
@@ -77,33 +59,15 @@ fn start() -> acc_v { return acc_v(0); }
 fn combine(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
 fn step(a: acc_v, x: x_v) -> acc_v { return select(acc_v(1), a, x == x_v(0)); }
 fn finish(a: acc_v) -> y_v { return a; }
-$$ else
+$$ elif op in ("stored_sum", "quantized_sum")
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(0); }
 fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
-$$ endif
-
-$$ if op == "l1"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + abs(x); }
-fn finish(a: acc_v) -> y_v { return a; }
-$$ elif op == "l2"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x * x; }
-fn finish(a: acc_v) -> y_v { return sqrt(a); }
-$$ elif op == "log_sum"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
-fn finish(a: acc_v) -> y_v { return log(a); }
-$$ elif op == "root_sum"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
-fn finish(a: acc_v) -> y_v { return sqrt(a); }
-$$ elif op == "stored_sum"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + (x - params.x_zero); }
+$$ if op == "stored_sum"
 fn finish(a: acc_v) -> y_v { return a; }
-$$ elif op == "mean"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
-fn finish(a: acc_v) -> y_v { return a / y_v(y_t(params.reduced)); }
-$$ elif op == "quantized_sum"
+$$ else
 // The scale holds the divisor of a mean. Ties go to even stored numbers, the zero point included.
-fn step(a: acc_v, x: x_v) -> acc_v { return a + (x - params.x_zero); }
 fn finish(a: acc_v) -> y_v {
     let units = vec4<f32>(a) * params.scale;
     let below = floor(units);
@@ -112,12 +76,9 @@ fn finish(a: acc_v) -> y_v {
     let is_up = (rest > vec4<f32>(0.5)) | ((rest == vec4<f32>(0.5)) & ((v & vec4<i32>(1)) != vec4<i32>(0)));
     return clamp(v + select(vec4<i32>(0), vec4<i32>(1), is_up), vec4<i32>(params.low), vec4<i32>(params.high));
 }
-$$ elif op == "sum_square"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x * x; }
-fn finish(a: acc_v) -> y_v { return a; }
-$$ elif op == "sum"
-fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
-fn finish(a: acc_v) -> y_v { return a; }
+$$ endif
+$$ else
+{{ formula }}
 $$ endif
 $$ if op not in ("log_sum_exp", "whole_mean")
 fn across(a: acc_v) -> acc_v {

@@ -7,12 +7,12 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
 }
 $$ elif op == "whole_mean"
 fn subgroup_reduce(a: acc_v) -> acc_v { return carried(subgroupAdd(a.whole), subgroupAdd(a.part)); }
-$$ elif op in ("max", "any")
+$$ elif joined is defined
+fn subgroup_reduce(a: acc_v) -> acc_v { return {{ joined }}(a); }
+$$ elif op == "any"
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMax(a); }
-$$ elif op in ("min", "all")
+$$ elif op == "all"
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMin(a); }
-$$ elif op == "product"
-fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMul(a); }
 $$ else
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
 $$ endif

@@ -63,7 +63,7 @@ def _enclosed(text: str, binding: int, needed: int) -> str:
     return text if binding >= needed else f"({text})"
 
 
-def _operand(formula: Formula, in_arithmetic: bool) -> str:
+def operand(formula: Formula, in_arithmetic: bool) -> str:
     """Four operands, or a number for each of them."""
     value = formula.value
     if formula.name != CONSTANT:
@@ -74,7 +74,7 @@ def _operand(formula: Formula, in_arithmetic: bool) -> str:
 def _operand_or_attribute(formula: Formula, in_arithmetic: bool) -> str:
     """The same in a unary operator, whose a and b are attributes."""
     if formula.name not in (A.name, B.name):
-        return _operand(formula, in_arithmetic)
+        return operand(formula, in_arithmetic)
     return f"params.{formula.name}" if in_arithmetic else f"x_v(params.{formula.name})"
 
 
@@ -100,6 +100,13 @@ _FLOAT_CALLS = {
     "clamp": "clamp({}, {}, {})", "cos": "quarter_sin({}, 1)", "select": "select({2}, {1}, {0})",
     "sin": "quarter_sin({}, 0)", **BITS,
 }  # fmt: skip
+
+
+def float_calls() -> Mapping[str, str]:
+    """The texts of primitives of floats in WGSL; those that it has no precise function for need _math.wgsl."""
+    return _FLOAT_CALLS
+
+
 _INTEGER_CALLS = _FLOAT_CALLS | {"/": "quotient({}, {})", "//": "floor_quotient({}, {})", "%": "modulo({}, {})"}
 _WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
     "+": "plus({}, {})", "-": "minus({}, {})", "*": "times({}, {})", "/": "quotient({}, {})",
@@ -141,7 +148,7 @@ def shader_function(name: str, integer: bool, wide: bool = False) -> str:
         result = f"select(y_t(0), y_t(1), {text})" if formula.name in TRUTHS else text
         return f"fn {'binary(a: x_t, b: x_t)' if is_binary else 'unary(x: x_t)'} -> y_t {{ return {result}; }}"
     calls, instead = (_INTEGER_CALLS, {"^": f.not_equal}) if integer else (_FLOAT_CALLS, _FLOAT_INSTEAD)
-    text = Language(_operand if is_binary else _operand_or_attribute, calls, instead).write(formula)
+    text = Language(operand if is_binary else _operand_or_attribute, calls, instead).write(formula)
     result = f"select(y_v(0), y_v(1), {text})" if formula.name in TRUTHS else text
     head = "binary(a: x_v, b: x_v)" if is_binary else "unary(x: x_v)"
     return f"fn {head} -> y_v {{ return {result}; }}"
@@ -151,7 +158,7 @@ def shader_function(name: str, integer: bool, wide: bool = False) -> str:
 def chain_function(name: str, called: str) -> str:
     """The formula with this name as a function of floats: of two operands, or of one and the attributes it reads."""
     formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
-    text = Language(_operand if is_binary else _operand_or_argument, _FLOAT_CALLS, _FLOAT_INSTEAD).write(formula)
+    text = Language(operand if is_binary else _operand_or_argument, _FLOAT_CALLS, _FLOAT_INSTEAD).write(formula)
     result = f"select(x_v(0), x_v(1), {text})" if formula.name in TRUTHS else text
     others = ["b: x_v"] if is_binary else [f"{letter}: f32" for letter in "ab" if formula.uses(letter)]
     head = ", ".join([f"{'a' if is_binary else 'x'}: x_v", *others])

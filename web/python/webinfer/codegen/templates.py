@@ -1,8 +1,9 @@
 """WGSL files rendered by Jinja2: `$$` line statements, `{$ $}` blocks, `{{ }}` values.
 
 Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them comes from the
-generated prelude and from the operator's formula: `op`, its name, a chain of them or a described kernel, brings the
-function `{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
+generated prelude and from the operator's formula: `op`, its name, a chain of them, a described kernel or the row of a
+reduction, brings the function `{{ formula }}` along. The text is found inside the wheel or, in a checkout, in
+web/shaders.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from webinfer.codegen.chains import Chain
 from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
 from webinfer.codegen.kernels import Described
 from webinfer.codegen.prelude import Param, Slot, prelude
+from webinfer.codegen.reductions import Reduced
 
 _INCLUDE = re.compile(r'^\{\$ include "([^"]+)" \$\}\n', re.MULTILINE)  # a line of its own
-Variable = int | float | bool | enum.StrEnum | Chain | Described
+Variable = int | float | bool | enum.StrEnum | Chain | Described | Reduced
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
             raise ValueError(f"shader {name}: {key} is {value}, which WGSL cannot write")
         if isinstance(value, str) and not isinstance(value, enum.StrEnum):
             raise TypeError(f"shader {name}: {key} is text; give a number, a boolean or an enum word")
-        if not isinstance(value, int | float | enum.StrEnum | Chain | Described):
+        if not isinstance(value, int | float | enum.StrEnum | Chain | Described | Reduced):
             raise TypeError(
                 f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word"
             )
@@ -182,6 +184,8 @@ def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) 
         generated |= {"formula": op.text(), "needs_math": op.needs_math}
     elif isinstance(op, Described):
         generated |= {"formula": op.text}
+    elif isinstance(op, Reduced):
+        generated |= {"formula": op.text(), "joined": op.joined}
     key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr.formula import X, log, sqrt
+from webinfer.expr.reduction import COUNT, Join, ReductionRow
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
 from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, result_alike, same_elements
 
 Inputs = Sequence[TensorType | None]
 F32, I32, U8, I8, BOOL = DType.FLOAT32, DType.INT32, DType.UINT8, DType.INT8, DType.BOOL
+# Every reduction and its row; None where kernels are written by hand: truths, and pairs that log_sum_exp joins.
+REDUCTIONS: dict[Op, ReductionRow | None] = {}
 SUM = Tolerance(2e-5, 1e-5, "the order of a float32 sum is free", summed=True)
 
 
@@ -99,8 +103,9 @@ def _eight_bit_cases(scale: float) -> tuple[Case, ...]:
 
 def _reduce(
     name: str, tolerance: Tolerance, low: float = -3.0, high: float = 3.0, dtypes: tuple[DType, ...] = (F32,),
-    quantized: tuple[Case, ...] = (),
+    quantized: tuple[Case, ...] = (), row: ReductionRow | None = None,
 ) -> Op:  # fmt: skip
+    """A reduction; its `row` gives the kernels."""
     cases = tuple(
         Case(f"{label} {dtype}", (TensorType(shape, dtype),), attrs, low=low, high=high)
         for dtype in dtypes
@@ -108,14 +113,16 @@ def _reduce(
     )
     infer = _infer(name, BOOL in dtypes)
     rules = (result_alike, *((same_elements,) if name in ("reduce_max", "reduce_min") else ()))
-    return declare(Op(name, ReduceAttrs, infer, cost, tolerance, cases + quantized, types=rules))
+    op = declare(Op(name, ReduceAttrs, infer, cost, tolerance, cases + quantized, types=rules))
+    REDUCTIONS[op] = row
+    return op
 
 
 REDUCE_ALL = _reduce("reduce_all", EXACT, dtypes=(BOOL,))
 REDUCE_ANY = _reduce("reduce_any", EXACT, dtypes=(BOOL,))
-REDUCE_L1 = _reduce("reduce_l1", SUM)  # sum |x|
-REDUCE_L2 = _reduce("reduce_l2", SUM)  # sqrt(sum x^2)
-REDUCE_LOG_SUM = _reduce("reduce_log_sum", SUM, 0.1, 3.0)  # log(sum x)
+REDUCE_L1 = _reduce("reduce_l1", SUM, row=ReductionRow(abs(X)))
+REDUCE_L2 = _reduce("reduce_l2", SUM, row=ReductionRow(X * X, end=sqrt(X)))
+REDUCE_LOG_SUM = _reduce("reduce_log_sum", SUM, 0.1, 3.0, row=ReductionRow(end=log(X)))
 REDUCE_LOG_SUM_EXP = _reduce("reduce_log_sum_exp", SUM)  # log(sum e^x)
 _INF = float("inf")
 
@@ -125,7 +132,10 @@ def _all_infinite(number: float) -> tuple[Case, ...]:
     return (Case("infinite", (TensorType((2, 4)),), ReduceAttrs((1,)), values={0: (number,) * 4 + (1, number, 2, 3)}),)
 
 
-REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8), quantized=_all_infinite(-_INF))
+REDUCE_MAX = _reduce(
+    "reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8), quantized=_all_infinite(-_INF),
+    row=ReductionRow(join=Join.LARGEST),
+)  # fmt: skip
 
 
 def _wide_means() -> tuple[Case, ...]:
@@ -142,13 +152,22 @@ def _mean_cases() -> tuple[Case, ...]:
     return (*_eight_bit_cases(0.0317), *_wide_means())
 
 
-REDUCE_MEAN = _reduce("reduce_mean", SUM, dtypes=(F32, I32), quantized=_mean_cases())
-REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8), quantized=_all_infinite(_INF))
+REDUCE_MEAN = _reduce(
+    "reduce_mean", SUM, dtypes=(F32, I32), quantized=_mean_cases(), row=ReductionRow(end=X / COUNT)
+)  # fmt: skip
+REDUCE_MIN = _reduce(
+    "reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8), quantized=_all_infinite(_INF),
+    row=ReductionRow(join=Join.SMALLEST),
+)  # fmt: skip
 REDUCE_PRODUCT = _reduce(
-    "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True), 0.97, 1.04
+    "reduce_product",
+    Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True),
+    0.97,
+    1.04,
+    row=ReductionRow(join=Join.PRODUCT),
 )
-REDUCE_SUM = _reduce("reduce_sum", SUM, dtypes=(F32, I32), quantized=_eight_bit_cases(0.713))
-REDUCE_SUM_SQUARE = _reduce("reduce_sum_square", SUM)
+REDUCE_SUM = _reduce("reduce_sum", SUM, dtypes=(F32, I32), quantized=_eight_bit_cases(0.713), row=ReductionRow())
+REDUCE_SUM_SQUARE = _reduce("reduce_sum_square", SUM, row=ReductionRow(X * X))
 
 
 def _arg_infer(name: str) -> Callable[[Inputs, ArgAttrs], tuple[TensorType, ...]]:

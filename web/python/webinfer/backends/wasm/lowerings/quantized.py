@@ -242,11 +242,7 @@ def reduce(node: Node, builder: Builder) -> None:
     )  # fmt: skip
 
 
-_REDUCTIONS = (
-    reduce_ops.REDUCE_L1, reduce_ops.REDUCE_L2, reduce_ops.REDUCE_LOG_SUM, reduce_ops.REDUCE_LOG_SUM_EXP,
-    reduce_ops.REDUCE_MAX, reduce_ops.REDUCE_MEAN, reduce_ops.REDUCE_MIN, reduce_ops.REDUCE_PRODUCT,
-    reduce_ops.REDUCE_SUM, reduce_ops.REDUCE_SUM_SQUARE,
-)  # fmt: skip
+_REDUCTIONS = [op for op in reduce_ops.REDUCTIONS if op not in (reduce_ops.REDUCE_ALL, reduce_ops.REDUCE_ANY)]
 
 
 def _elementwise(row: ops.ElementwiseOp) -> Lower:

@@ -111,13 +111,7 @@ def arg(node: Node, builder: Builder) -> None:
 
 
 LOWERINGS: dict[Op, Lower] = {
-    **dict.fromkeys(
-        (
-            ops.REDUCE_ALL, ops.REDUCE_ANY, ops.REDUCE_L1, ops.REDUCE_L2, ops.REDUCE_LOG_SUM, ops.REDUCE_LOG_SUM_EXP,
-            ops.REDUCE_MAX, ops.REDUCE_MEAN, ops.REDUCE_MIN, ops.REDUCE_PRODUCT, ops.REDUCE_SUM, ops.REDUCE_SUM_SQUARE,
-        ),
-        reduce,
-    ),
+    **dict.fromkeys(ops.REDUCTIONS, reduce),
     ops.ARG_MAX: arg,
     ops.ARG_MIN: arg,
-}  # fmt: skip
+}

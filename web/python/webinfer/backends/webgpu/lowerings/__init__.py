@@ -32,6 +32,7 @@ from webinfer.backends.webgpu.lowerings import (
 )
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import OPS
+from webinfer.ops.reduce import REDUCTIONS
 
 
 def _late(node: Node, target: Target) -> Sequence[Dispatch]:
@@ -44,6 +45,7 @@ def _late(node: Node, target: Target) -> Sequence[Dispatch]:
 _BY_NAME: dict[str, Lower] = {
     **described.LOWERINGS,
     **elementwise.LOWERINGS,
+    **{op.name: reduce.reduce for op in REDUCTIONS},
     "arg_max": reduce.arg_extreme,
     "arg_min": reduce.arg_extreme,
     "attention": attention.attention,
@@ -70,18 +72,6 @@ _BY_NAME: dict[str, Lower] = {
     "packed_matmul": packed_matmul.packed_matmul,
     "posenet_decoder": pose.posenet_decoder,
     "recurrent": recurrent.recurrent,
-    "reduce_all": reduce.reduce,
-    "reduce_any": reduce.reduce,
-    "reduce_l1": reduce.reduce,
-    "reduce_l2": reduce.reduce,
-    "reduce_log_sum": reduce.reduce,
-    "reduce_log_sum_exp": reduce.reduce,
-    "reduce_max": reduce.reduce,
-    "reduce_mean": reduce.reduce,
-    "reduce_min": reduce.reduce,
-    "reduce_product": reduce.reduce,
-    "reduce_sum": reduce.reduce,
-    "reduce_sum_square": reduce.reduce,
     "reshape": movement.reshape,
     "resize_bilinear": resize.resize_bilinear,
     "reverse": movement.strided,

@@ -7,7 +7,7 @@ import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, one_word
-from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW, Reduction, columns_dispatch
+from webinfer.backends.webgpu.lowerings.reduce import L2, LONG_ROW, MAX, MEAN, columns_dispatch
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
@@ -27,7 +27,7 @@ class Pool(enum.StrEnum):
 
 
 _POOLS = {"average_pool2d": Pool.MEAN, "l2_pool2d": Pool.L2, "max_pool2d": Pool.MAX}
-_WHOLE = {Pool.L2: Reduction.L2, Pool.MAX: Reduction.MAX, Pool.MEAN: Reduction.MEAN}  # windows as large as the image
+_WHOLE = {Pool.L2: L2, Pool.MAX: MAX, Pool.MEAN: MEAN}  # windows as large as the image
 _POOL_ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
 

@@ -27,11 +27,14 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 )
 from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
+from webinfer.codegen.reductions import Reduced
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.affine import scale_of, zero_of
+from webinfer.ops import reduce as ops
+from webinfer.ops.reduce import REDUCTIONS
 from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
@@ -46,37 +49,29 @@ MANY_GROUPS = 1024  # workgroups that keep a device busy
 
 
 class Reduction(enum.StrEnum):
-    """The cases of _reduce.wgsl: what a set of elements is reduced to."""
+    """Cases of _reduce.wgsl that are no row: what a set of elements is reduced to."""
 
     ALL = "all"
     ANY = "any"
-    L1 = "l1"
-    L2 = "l2"
-    LOG_SUM = "log_sum"
     LOG_SUM_EXP = "log_sum_exp"
-    MAX = "max"
-    MEAN = "mean"
-    MIN = "min"
-    PRODUCT = "product"
     QUANTIZED_SUM = "quantized_sum"
-    ROOT_SUM = "root_sum"
     STORED_SUM = "stored_sum"
-    SUM = "sum"
-    SUM_SQUARE = "sum_square"
     WHOLE_MEAN = "whole_mean"
 
 
-OF_REALS = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")  # which WGSL computes on real numbers alone
-# A reduction in two passes: what makes a partial result, and what makes the result of those. Others do both.
-PASSES = {
-    Reduction.L1: (Reduction.L1, Reduction.SUM),
-    Reduction.L2: (Reduction.SUM_SQUARE, Reduction.ROOT_SUM),
-    Reduction.LOG_SUM: (Reduction.SUM, Reduction.LOG_SUM),
-    Reduction.MEAN: (Reduction.SUM, Reduction.MEAN),
-    Reduction.QUANTIZED_SUM: (Reduction.STORED_SUM, Reduction.QUANTIZED_SUM),
-    Reduction.STORED_SUM: (Reduction.STORED_SUM, Reduction.SUM),
-    Reduction.SUM_SQUARE: (Reduction.SUM_SQUARE, Reduction.SUM),
-}
+Kernel = Reduction | Reduced
+L2, MAX, MEAN, SUM = (
+    Reduced(row) for op in (ops.REDUCE_L2, ops.REDUCE_MAX, ops.REDUCE_MEAN, ops.REDUCE_SUM) if (row := REDUCTIONS[op])
+)
+
+
+def _passes(kernel: Kernel) -> tuple[Kernel, Kernel]:
+    """A reduction in two passes: what makes a partial result, and what makes the result of those."""
+    if isinstance(kernel, Reduced):
+        first, last = kernel.row.passes()
+        return Reduced(first), Reduced(last)
+    stored = (Reduction.STORED_SUM, Reduction.QUANTIZED_SUM)
+    return stored if kernel is Reduction.QUANTIZED_SUM else (kernel, SUM if kernel is Reduction.STORED_SUM else kernel)
 
 
 @one_word
@@ -91,7 +86,8 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
     Raises:  UnsupportedOpError for a root or logarithm of integers
     """
     x, y, name = node.required_input(0), node.output, node.op.name
-    if name in OF_REALS and not x.type.dtype.is_float and not is_quantized(x):
+    row, kept_whole = REDUCTIONS[node.op], node.op in (ops.REDUCE_ALL, ops.REDUCE_ANY, ops.REDUCE_MEAN)
+    if not (kept_whole or (row and row.is_whole) or x.type.dtype.is_float or is_quantized(x)):
         raise UnsupportedOpError([f"{name} of {x.type.dtype}; cast to float32 first"])
     if is_quantized(x) and is_quantized(y):
         if name in ("reduce_sum", "reduce_mean"):
@@ -124,12 +120,15 @@ def _extremes(dtype: DType) -> tuple[Param, ...]:
 
 
 def _plain(node: Node, target: Target) -> list[Dispatch]:
-    x = node.required_input(0)
-    row = Reduction(node.op.name.removeprefix("reduce_"))
-    if row is Reduction.MEAN and not x.type.dtype.is_float:
+    x, row = node.required_input(0), REDUCTIONS[node.op]
+    if node.op is ops.REDUCE_MEAN and not x.type.dtype.is_float:
         return _whole_mean(node, target)
-    extra = _extremes(x.type.dtype) if row in (Reduction.MAX, Reduction.MIN) else ()
-    return _reduce(node, target, row, extra)
+    kernel = Reduced(row) if row else Reduction(node.op.name.removeprefix("reduce_"))
+    return _reduce(node, target, kernel, _extremes(x.type.dtype) if _is_extreme(kernel) else ())
+
+
+def _is_extreme(kernel: Kernel) -> bool:
+    return isinstance(kernel, Reduced) and kernel.is_extreme
 
 
 def _whole_mean(node: Node, target: Target) -> list[Dispatch]:
@@ -141,7 +140,7 @@ def _whole_mean(node: Node, target: Target) -> list[Dispatch]:
     return [_at_once(node, target, Reduction.WHOLE_MEAN, ())]
 
 
-def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> list[Dispatch]:
+def _reduce(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -> list[Dispatch]:
     x, y = node.required_input(0), node.output
     reduced = x.type.size // max(y.type.size, 1)
     if y.type.size and (reduced > ONE_LOOP or (reduced >= MANY and y.type.size < FEW_LINES)):
@@ -149,7 +148,7 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     return [_at_once(node, target, row, extra)]
 
 
-def _at_once(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> Dispatch:
+def _at_once(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -> Dispatch:
     x, y, axes = node.required_input(0), node.output, node.attrs.axes
     shape, strides = x.type.shape, row_major(x.type.shape)
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -185,14 +184,14 @@ def _at_once(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...
     )
 
 
-def _in_parts(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> list[Dispatch]:
+def _in_parts(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -> list[Dispatch]:
     """Neighbouring axes by neighbouring axes, the last ones first; each group in parts, then the parts.
 
     Only the first pass sees elements of x, only the last one makes results: sums and products may be cut anywhere.
     """
     x, y = node.required_input(0), node.output
-    first, last = PASSES.get(row, (row, row))
-    between = PASSES.get(first, (first, first))[1]
+    first, last = _passes(row)
+    between = _passes(first)[1]
     walks = [walk for group in _groups(x.type.shape, node.attrs.axes) for walk in _split(group)]
     word = WIDE.get(x.type.dtype, x.type.dtype)
     made: list[Dispatch] = []
@@ -222,13 +221,13 @@ def _in_parts(node: Node, target: Target, row: Reduction, extra: tuple[Param, ..
     return made
 
 
-def _stage(op: Reduction, extra: tuple[Param, ...], of_parts: bool) -> tuple[Param, ...]:
+def _stage(op: Kernel, extra: tuple[Param, ...], of_parts: bool) -> tuple[Param, ...]:
     """The parameters that one pass needs; partial sums of stored integers have no zero point any more."""
     if op is Reduction.STORED_SUM:
         return tuple(param for param in extra if param.name == "x_zero")
     if op is Reduction.QUANTIZED_SUM:
         return tuple(i32(x_zero=0)[0] if of_parts and param.name == "x_zero" else param for param in extra)
-    return extra if op in (Reduction.MAX, Reduction.MIN) else ()
+    return extra if _is_extreme(op) else ()
 
 
 def _groups(shape: Sequence[int], axes: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -271,7 +270,7 @@ def _columns(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] 
 
 
 def columns_dispatch(
-    x: Value, y: Value, columns: tuple[int, int, int], row: Reduction, extra: tuple[Param, ...], target: Target
+    x: Value, y: Value, columns: tuple[int, int, int], row: Kernel, extra: tuple[Param, ...], target: Target
 ) -> Dispatch:
     """reduce_columns.wgsl: one workgroup reduces four neighbouring columns.
 

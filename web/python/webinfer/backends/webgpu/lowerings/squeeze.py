@@ -19,7 +19,7 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.backends.webgpu.lowerings.epilogue import float_weights
-from webinfer.backends.webgpu.lowerings.reduce import MANY_GROUPS, Reduction
+from webinfer.backends.webgpu.lowerings.reduce import MANY_GROUPS, SUM
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
@@ -77,7 +77,7 @@ def _sums(images: Sequence[Source], y: Source, sizes: tuple[int, int, int], part
     parts = -(-pixels // part)
     params = u32(count=n * parts * (c // 4), depth=pixels, inner=c, part=part, parts=parts, reduced=pixels)
     variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "op": Reduction.SUM, "inner": True, "quads": True, "added": len(images) == 2,
+        "workgroup": WORKGROUP, "op": SUM, "inner": True, "quads": True, "added": len(images) == 2,
         **workgroup_reduction(target),
     }  # fmt: skip
     groups = groups_for(n * parts * (c // 4), target, 1)
