@@ -49,6 +49,8 @@ def explained(format: str, difference: Difference) -> str:
     """The reason of the first rule that applies to a node, or an empty text."""
     if difference.backend == "webgpu" and any(map(_is_odd, difference.values.values())):
         return "WGSL need not know infinities and NaN"
+    if any(map(_exceeds_float32, difference.values.values())):
+        return "float64 is computed in float32, which does not hold such numbers"
     rules: Sequence[Rule] = import_module(f"build_scripts.judge.fuzz.{format}.rules").RULES
     for node in difference.graph.nodes:
         for rule in rules:
@@ -63,6 +65,11 @@ def _is_odd(a: Array) -> bool:
         return False
     size = np.abs(a[a != 0].astype(np.float64))
     return not bool(((size >= SMALLEST) & (size <= LARGEST)).all())
+
+
+def _exceeds_float32(a: Array) -> bool:
+    """Whether float64 numbers are there that are infinite in float32."""
+    return a.dtype == np.float64 and bool((np.abs(a[np.isfinite(a)]) > np.finfo(np.float32).max).any())
 
 
 def reads_nan(difference: Difference, node: FuzzNode) -> bool:

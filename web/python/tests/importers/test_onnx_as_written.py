@@ -242,6 +242,11 @@ def test_integers_are_interpolated(dtype: str, scale: float) -> None:
     _agree(nodes, {"x": x}, atol=1.0, constants={"scales": np.float32([1, 1, scale, scale])})
 
 
+def test_interpolated_integers_are_cut_and_not_rounded() -> None:
+    nodes = [_n("Resize", "x - scales", "r", mode="linear"), _n("Cast", "r", "y", to=1)]
+    _agree(nodes, {"x": np.uint8([[0, 3, 100]])}, constants={"scales": np.float32([1, 2])})
+
+
 def test_the_least_divisor_of_a_mean_variance_normalization_is_added_to_the_deviation() -> None:
     """Not to the variance: a line of nearly equal numbers tells, whose two ends lie at 1 and -1."""
     x = np.float32([[1e-4, 3e-4], [1e-5, 2e-5], [3, -3], [2, 2]])
