@@ -163,6 +163,7 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
     sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
     sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
+    sub.add_argument("--value", action="append", metavar="INPUT=1", help="binds an input to numbers: INPUT=1,2,3")
     sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
     sub.set_defaults(verb=_compile)
 
@@ -192,6 +193,7 @@ async def _compile(args: argparse.Namespace) -> int:
 
     suffix, builds = args.output.suffix, {} if args.build is None else {"builds": args.build.split(",")}
     options = {"task": args.task, "shapes": _shapes(args), "member": args.member}
+    options["values"] = dict(map(_value, args.value)) if args.value else None
     if suffix == ".webinfer":
         tunings = "" if args.tunings is None else _text(args.tunings)
         options |= {"precision": args.precision, "tunings": tunings, **builds}
@@ -221,6 +223,14 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not name or not all(size.isascii() and size.isdigit() for size in sizes.split("x")):
         raise InputError(f"--shape {text!r} is not an input and its sizes; write INPUT=1x16")
     return name, tuple(map(int, sizes.split("x")))
+
+
+def _value(text: str) -> tuple[str, list[float]]:
+    name, _, numbers = text.rpartition("=")
+    try:
+        return name, [int(n) if n.lstrip("-").isdecimal() else float(n) for n in numbers.split(",")]
+    except ValueError:
+        raise InputError(f"--value {text!r} is not an input and its numbers; write INPUT=1 or INPUT=1,2") from None
 
 
 async def _inspect(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
+from webinfer.backends.base import Executor
 from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan
 from webinfer.backends.webgpu.default_tunings import ADAPTER_WORDS, DATA
@@ -40,6 +41,10 @@ BACKENDS = ("wasm", "webgpu")
 BUILDS = ("relaxed", "simd128")  # of the kernels, the best first
 MOST_THREADS = 8  # that a plan leaves room for
 EXPORTS = ("run", "abi", "__heap_base", "__stack_pointer", "thread_pool_run", "thread_pool_work")
+DECIDED_BY_DATA = (
+    "data decides what runs, which needs the engine beside it; if an input decides alone, bind it with `values`, in a "
+    "shell with --value INPUT=NUMBER"
+)
 _FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
 
 
@@ -104,7 +109,7 @@ async def compile_model(
     "relaxed", "simd128", "scalar"; with `threads` each but the last also for several threads. `task` puts preparation
     and decoding in, `task_options` are that task's. `tunings` are lines of a tuning log: each adapter in it gets a plan
     with the kernels that won on it. Other options are those of `webinfer.load` that say how a model is
-    read: `shapes`, `signature`, `member`, `dequantize`, `dynamic_range`, `precision`.
+    read: `shapes`, `values`, `signature`, `member`, `dequantize`, `dynamic_range`, `precision`.
 
     Raises:  InputError naming an option that is wrong; UnsupportedOpError if no single backend can run the whole
              model, or data decides what runs; what `webinfer.load` raises
@@ -152,6 +157,20 @@ def tensor_facts(name: str, type: TensorType) -> list[Any]:
 # ----- WASM
 
 
+def _executor_of(session: Session) -> Executor:
+    """The plan of a session whose sizes are all known.
+
+    Raises:  InputError naming the inputs whose sizes are open
+    """
+    if opened := [info for info in session.inputs if any(not isinstance(size, int) for size in info.shape)]:
+        sizes = ", ".join(f"{info.name!r}: ({', '.join(map(str, info.shape))})" for info in opened)
+        raise InputError(
+            f"{session.name!r} leaves sizes of inputs open, {sizes}, and a package has one plan; give `shapes`, in a "
+            "shell --shape INPUT=1x16"
+        )
+    return session.executor
+
+
 async def compile_wasm_plan(source: Source, build: str) -> WasmPlan:
     """The model compiled for a build of the kernels, such as "simd128" or "relaxed-threads".
 
@@ -166,9 +185,9 @@ async def compile_wasm_plan(source: Source, build: str) -> WasmPlan:
         heap, threads = pool + THREAD_POOL_BYTES + (MOST_THREADS - 1) * MEMORY_STACK_BYTES, MOST_THREADS
     kernels = PaperKernels(build.removesuffix("-threads"), threads, heap)
     with await source.load("wasm", PaperHost(source.host, kernels)) as session:
-        executor = session.executor
+        executor = _executor_of(session)
         if not isinstance(executor, LoadedPlan):
-            raise UnsupportedOpError([f"{session.name}: data decides what runs, which needs the engine beside it"])
+            raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
         (graph,), layout = session.graphs(), executor.layout
         writes = [(address, data) for address, data in kernels.writes if data]
     programs = {address: _kernels_of(data) for address, data in writes if _is_program(data)}
@@ -238,9 +257,9 @@ async def _put_webgpu(writer: Writer, source: Source, logs: Sequence[Log]) -> tu
     for adapter, features, log in targets:
         device = PaperDevice(features, adapter, "paper" if log is None else log.about.browser)
         with await source.load("webgpu", PaperHost(source.host, None, device, log)) as session:
-            executor = session.executor
+            executor = _executor_of(session)
             if not isinstance(executor, WebGpuExecutor):
-                raise UnsupportedOpError([f"{session.name}: data decides what runs, which needs the engine beside it"])
+                raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
             (graph,) = session.graphs()
             plan = _json(_webgpu_plan(writer, device, executor, graph, shaders))
         known = plan in sections

@@ -25,6 +25,7 @@ from webinfer.models.registry import MODELS, check_found, locate_model, publishe
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.drop_rounding import drop_rounding
 from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize
+from webinfer.session.bound_inputs import Values, checked_values, decided, with_constants
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
@@ -45,6 +46,7 @@ async def load(
     threads: int | None = None,
     tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None,
     signature: str | None = None,
     member: str | None = None,
     dequantize: bool = False,
@@ -64,6 +66,7 @@ async def load(
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
     run to run: each set of sizes has a plan, and the plans used last are kept.
+    `values` binds inputs to numbers: the model no longer takes these, and what they alone decide is decided at once.
     `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
     `member` names one of the models of a bundle, "inner.task/model.tflite" one of a bundle inside it.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
@@ -84,7 +87,8 @@ async def load(
     _begin(source, order, host, options)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
-    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8")
+    bound = checked_values(values)
+    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8", bound)
     return await plan.session(signature)
 
 
@@ -135,6 +139,7 @@ class _Loading:
     signature: str | None  # that `shapes` is for
     dequantize: bool
     rounding: bool  # of the activations of dynamic-range models
+    values: Values = field(default_factory=dict)  # of inputs that are constants
 
     async def session(self, signature: str | None, variables: Variables | None = None) -> Session:
         """A session of one signature that shares `variables`, if there are such."""
@@ -182,6 +187,7 @@ class _Loading:
         """The optimised graph, and its entry in the plan cache."""
         source = self.source
         special = self.shapes is not None or self.dequantize or self.rounding or signature is not None
+        special = special or bool(self.values)
 
         def read() -> Graph:
             return self._read(self.shapes, signature, variables)
@@ -214,11 +220,15 @@ class _Loading:
             return read_model(source.data, source.name, bound, signature, source.files, known_values)
 
         try:
-            return self._finished(read({}))
+            whole = read({})
         except DataDependentValue as first:
             if self.post is not None:
                 raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
-            return StagedGraph(first, read, self._finished, variables)
+            staged = StagedGraph(first, read, self._finished, variables)
+            if not self.values:
+                return staged
+            whole = decided(staged, self.values)
+        return self._finished(with_constants(whole, self.values) if self.values else whole)
 
     def _imported(self, sizes: Mapping[str, Sequence[int]], signature: str | None) -> Graph | None:
         """The graph for inputs of these sizes as it was imported, before passes; None where there is no such graph."""

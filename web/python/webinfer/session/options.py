@@ -54,6 +54,20 @@ def _is(kind: type, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def check_names(option: str, given: Any, what: str) -> Mapping[str, Any]:
+    """An option that is a mapping from names of inputs; an empty one for None.
+
+    Raises:  InputError
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"{option} is {given!r}, needs a mapping from names of inputs to their {what}, or None")
+    found: Mapping[str, Any] = given or {}
+    for name, one in found.items():
+        if not isinstance(name, str):
+            raise InputError(f"{option} has {name!r}: {one!r}, needs an input's name and {what}")
+    return found
+
+
 def checked_shapes(shapes: Any) -> dict[str, tuple[int, ...]] | None:
     """The sizes that `shapes` binds, by input; None for None.
 
@@ -61,11 +75,9 @@ def checked_shapes(shapes: Any) -> dict[str, tuple[int, ...]] | None:
     """
     if shapes is None:
         return None
-    if not isinstance(shapes, Mapping):
-        raise InputError(f"shapes is {shapes!r}, needs a mapping from names of inputs to their sizes, or None")
     found = {}
-    for name, sizes in shapes.items():
-        if not isinstance(name, str) or not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
+    for name, sizes in check_names("shapes", shapes, "sizes").items():
+        if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
             raise InputError(f"shapes has {name!r}: {sizes!r}, needs an input's name and a sequence of its sizes")
         found[name] = tuple(whole_number(f"shapes, a size of {name!r},", size, 1, MAX_SIZE) for size in sizes)
     return found

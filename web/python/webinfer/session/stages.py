@@ -186,7 +186,7 @@ class StagedExecutor(Executor):
             fed |= self.graph.variables.feed(part.read.states, self.graph.name)
             own = {name: fed[name] for name in part.inputs.values()}
             own |= {name: results[name].flat().cast("B") for name in map(part.name_of, part.needs.values())}
-            shown: Any = _computed(part, own)
+            shown: Any = computed(part, own)
             if shown is None and part.nodes:
                 ran[part] = None
                 executor = await self._executor(part)
@@ -309,7 +309,7 @@ class StagedExecutor(Executor):
         self._kept.clear()
 
 
-def _computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:
+def computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:
     """The value that a part ends with, if it is small arithmetic on small inputs."""
     if part.key is None or part.turns is not None or part.given or not 0 < len(part.nodes) <= MAX_FOLDED:
         return None
