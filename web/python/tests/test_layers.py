@@ -83,6 +83,7 @@ ALLOWED = {
     "page": EVERYTHING,
     "cli": EVERYTHING,
     "dump": LEAVES | API | {"graph", "plan.kernel_constants", "backends.wasm.kernel_table"},
+    "exporters": LEAVES | {"session.waiting", "host.whole_files"},
     "task_verbs": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,

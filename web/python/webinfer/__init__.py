@@ -14,6 +14,7 @@
 load          a model, ready to run; `help(webinfer.load)` explains its options
 Session       a loaded model: run, plan, profile, tune, verify, close
 pipeline      a task by its name; `webinfer.tasks` has them all, with options
+from_torch    a module of PyTorch as a model; so from_sklearn, from_keras
 load_sync     as load, for scripts; run_sync waits for anything else that is awaited
 compat        stand-ins for onnxruntime and tflite_runtime, for packages that import them
 lab           other devices: a browser that lets itself be driven from here
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from webinfer.authoring.builder import GraphBuilder
     from webinfer.authoring.registration import operators, register_operator, unregister_operator
     from webinfer.dtypes import DType
+    from webinfer.exporters import from_keras, from_sklearn, from_torch
     from webinfer.graph.ir import TensorType
     from webinfer.host.gpu import GpuTensor
     from webinfer.host.interface import Capability, ProgressEvent
@@ -90,6 +92,9 @@ __all__ = [
     "capabilities",
     "compat",
     "configure",
+    "from_keras",
+    "from_sklearn",
+    "from_torch",
     "lab",
     "load",
     "load_sync",
@@ -141,6 +146,9 @@ _HOMES = {
     "Tensor": "webinfer.tensor",
     "TensorInfo": "webinfer.session.inputs",
     "TensorType": "webinfer.graph.ir",
+    "from_keras": "webinfer.exporters",
+    "from_sklearn": "webinfer.exporters",
+    "from_torch": "webinfer.exporters",
     "load": "webinfer.session.loading",
     "load_sync": "webinfer.session.waiting",
     "operators": "webinfer.authoring.registration",

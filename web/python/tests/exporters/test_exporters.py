@@ -1,0 +1,96 @@
+"""Models of scikit-learn, PyTorch and Keras become sessions with the same answers; what is missing is named."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import webinfer
+from webinfer.errors import InputError, UnsupportedOpError
+from webinfer.exporters import OnnxModel
+
+CASES = ("from_torch", "torch"), ("from_sklearn", "skl2onnx"), ("from_keras", "keras")
+
+
+@pytest.mark.parametrize(("function", "library"), CASES)
+def test_a_missing_library_is_named(function, library, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InputError, match=rf"{function} needs {library}, which is not installed: pip install {library}"):
+        getattr(webinfer, function)(*([None] if function == "from_keras" else [None, None]))
+
+
+def _keras(export):
+    return types.SimpleNamespace(export=export)
+
+
+def test_what_an_exporter_needs_and_refuses_is_said(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "keras", types.ModuleType("keras"))
+
+    def needs(path, format, verbose):
+        raise ModuleNotFoundError("No module named 'tf2onnx.convert'", name="tf2onnx.convert")
+
+    def refuses(path, format, verbose):
+        raise ValueError("no such layer")
+
+    with pytest.raises(InputError, match=r"pip install tf2onnx$"):
+        webinfer.from_keras(_keras(needs))
+    with pytest.raises(UnsupportedOpError, match="no such layer"):
+        webinfer.from_keras(_keras(refuses))
+
+
+def test_an_exported_model_is_a_session_and_a_file(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("onnx")
+    from tests.compat.onnx_files import product
+
+    monkeypatch.setitem(sys.modules, "keras", types.ModuleType("keras"))
+
+    def export(path, format, verbose):
+        with open(path, "wb") as file:
+            file.write(product())
+
+    model = webinfer.from_keras(_keras(export))
+    assert isinstance(model, OnnxModel)
+    model.save(tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_bytes() == product()
+    with model.session(backend="wasm") as session:
+        found = session.run(np.ones((3, 2), np.float32))["Y"].numpy()
+    assert found.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_estimators_give_the_answers_of_scikit_learn() -> None:
+    pytest.importorskip("skl2onnx")
+    from sklearn.datasets import load_iris
+    from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    table, labels = load_iris(return_X_y=True)
+    forest, scaled = RandomForestClassifier(5, random_state=0), make_pipeline(StandardScaler(), LogisticRegression())
+    for classifier in (forest, scaled):
+        classifier.fit(table, labels)
+        with webinfer.from_sklearn(classifier, table).session(backend="wasm") as session:
+            found = [tensor.numpy() for tensor in session.run(table.astype(np.float32)).values()]
+        assert np.array_equal(found[0], classifier.predict(table))
+        assert np.allclose(found[1], classifier.predict_proba(table), atol=1e-4)
+    regressor = GradientBoostingRegressor(n_estimators=5).fit(table, table[:, 0])
+    with webinfer.from_sklearn(regressor, table).session(backend="wasm") as session:
+        (found,) = session.run(table.astype(np.float32)).values()
+    assert np.allclose(found.numpy().ravel(), regressor.predict(table), atol=1e-4)
+
+
+def test_modules_give_the_answers_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Dropout(), torch.nn.Linear(144, 5)
+    module = torch.nn.Sequential(*layers).train()
+    sample = torch.randn(1, 3, 8, 8)
+    model = webinfer.from_torch(module, sample, inputs=["x"], outputs=["y"], open_sizes={"x": {0: "n"}, "y": {0: "n"}})
+    assert module.training
+    with torch.no_grad(), model.session(backend="wasm") as session:
+        for batch in (1, 3):
+            given = torch.randn(batch, 3, 8, 8)
+            found = session.run({"x": given.numpy()})["y"].numpy()
+            assert np.allclose(found, module.eval()(given).numpy(), atol=1e-4)

@@ -1,0 +1,117 @@
+"""Models of other libraries as ONNX, by the exporters of those libraries: from an object of a notebook to a session.
+
+session = webinfer.from_torch(module, sample).session()
+package = await webinfer.package.compile_model(webinfer.from_sklearn(estimator, table))
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webinfer.errors import InputError, UnsupportedOpError
+from webinfer.host.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from webinfer.session.waiting import SyncSession
+
+
+class OnnxModel(bytes):
+    """The bytes of an ONNX model: `load`, `load_sync` and `compile_model` take it as it is."""
+
+    def session(self, **options: Any) -> SyncSession:
+        """A session whose methods wait. `options` are those of `webinfer.load`, which async code calls itself."""
+        from webinfer.session.waiting import load_sync
+
+        return load_sync(bytes(self), **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as an .onnx file."""
+        write_whole(Path(path), bytes(self))
+
+
+def from_torch(
+    module: Any,
+    sample: Any,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    open_sizes: Mapping[str, Mapping[int, str]] | None = None,
+    opset: int = 18,
+) -> OnnxModel:
+    """A module of PyTorch as it runs on `sample`: a tensor, or a tuple of them. It is exported in evaluation mode.
+
+    `inputs` and `outputs` name its ends. `open_sizes` leaves sizes open, by input or output: {"input": {0: "batch"}}.
+
+    Raises:  InputError if PyTorch is not installed; UnsupportedOpError if its exporter refuses the module
+    """
+    torch = _needed("torch", "from_torch")
+    given, training = (sample if isinstance(sample, tuple) else (sample,)), getattr(module, "training", False)
+    options: dict[str, Any] = {"input_names": inputs, "output_names": outputs, "dynamic_axes": open_sizes}
+    file = io.BytesIO()
+    try:
+        module.eval()
+        with torch.no_grad():
+            torch.onnx.export(module, given, file, opset_version=opset, dynamo=False, **options)
+    except ImportError as error:
+        raise _missing(error, "from_torch") from error
+    except Exception as error:
+        raise UnsupportedOpError([f"PyTorch cannot export {type(module).__name__}: {error}"]) from error
+    finally:
+        module.train(training)
+    return OnnxModel(file.getvalue())
+
+
+def from_sklearn(estimator: Any, sample: Any, *, opset: int | None = None) -> OnnxModel:
+    """A fitted estimator or pipeline of scikit-learn; `sample` are a few rows of its table, for types and columns.
+
+    Columns of float64 are taken as float32. Probabilities are a tensor [rows, classes]; labels must be numbers.
+
+    Raises:  InputError if skl2onnx is not installed; UnsupportedOpError if it has no converter for the estimator
+    """
+    to_onnx = _needed("skl2onnx", "from_sklearn").to_onnx
+    if str(getattr(sample, "dtype", "")) == "float64":
+        sample = sample.astype("float32")
+    options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "classes_") else None
+    try:
+        made = to_onnx(estimator, sample[:1], options=options, target_opset=opset)
+    except ImportError as error:
+        raise _missing(error, "from_sklearn") from error
+    except Exception as error:
+        raise UnsupportedOpError([f"skl2onnx cannot convert {type(estimator).__name__}: {error}"]) from error
+    return OnnxModel(made.SerializeToString())
+
+
+def from_keras(model: Any) -> OnnxModel:
+    """A model of Keras 3, by its own exporter to ONNX.
+
+    Raises:  InputError if Keras or what its exporter needs is not installed; UnsupportedOpError if it refuses the model
+    """
+    _needed("keras", "from_keras")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.onnx"
+        try:
+            model.export(str(file), format="onnx", verbose=False)
+        except ImportError as error:
+            raise _missing(error, "from_keras") from error
+        except Exception as error:
+            raise UnsupportedOpError([f"Keras cannot export {type(model).__name__}: {error}"]) from error
+        return OnnxModel(file.read_bytes())
+
+
+def _needed(name: str, caller: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise _missing(error, caller) from error
+
+
+def _missing(error: ImportError, caller: str) -> InputError:
+    """The error that says what to install."""
+    name = (error.name or str(error)).partition(".")[0]
+    return InputError(f"{caller} needs {name}, which is not installed: pip install {name}")
