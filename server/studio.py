@@ -42,6 +42,7 @@ class Demo:
     inputs: tuple[str, ...]
     sample_says: str
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
+    line_says: str = ""  # what the line over a recording's waveform is
     close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
     parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with

@@ -1,7 +1,7 @@
 // Results of the kind "bodies": who is in a picture, pixel by pixel, and which part of the body each pixel shows.
 
 import { choices } from "../ui/dom.js";
-import { drawWhole, EDGE } from "../ui/overlay.js";
+import { drawWhole, EDGE, numberColour } from "../ui/overlay.js";
 
 const SHOWN = { parts: "Parts", people: "People" };
 const ALPHA = 165;
@@ -11,19 +11,12 @@ const chosen = { what: "parts" };
 let canvas = null; // used again
 let names = []; // of the parts
 
-/** A colour of its own for each of `count` numbers, as red, green and blue: hues that lie far apart for neighbours. */
-function colour(number, count) {
-  const hue = (((number - 1) * 0.381966 * (count > 12 ? 1 : 2.2)) % 1) * 6;
-  const channel = (shift) => Math.round(255 * (0.28 + 0.67 * Math.min(1, Math.max(0, Math.abs(((hue + shift) % 6) - 3) - 1))));
-  return [channel(0), channel(4), channel(2)];
-}
-
 /** The numbers of a mask as a picture. */
 function painted({ width, height }, numbers, count) {
   canvas ??= document.createElement("canvas");
   Object.assign(canvas, { width, height });
   const image = new ImageData(width, height);
-  const colours = Array.from({ length: count + 1 }, (_, number) => colour(number, count));
+  const colours = Array.from({ length: count + 1 }, (_, number) => numberColour(number, count));
   for (let i = 0; i < numbers.length; i += 1) {
     if (numbers[i]) image.data.set([...(colours[numbers[i]] ?? colours.at(-1)), ALPHA], 4 * i);
   }

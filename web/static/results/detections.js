@@ -1,20 +1,52 @@
-// Results of the kind "detections": boxes with scores, names and points (webinfer/tasks/base.py, ResultSchema).
+// Results of the kind "detections": boxes, upright or turned, with scores, names, points and masks (webinfer/tasks/base.py,
+// ResultSchema).
 
-import { COLOUR, drawPoint, EDGE, strokeEdged } from "../ui/overlay.js";
+import { COLOUR, drawPoint, drawWhole, EDGE, numberColour, strokeEdged } from "../ui/overlay.js";
 
 const POINT = "#ffd447";
+const SURE = 0.5; // of a point's score, and of a pixel of a mask
+const ALPHA = 130; // of masks
+let canvas = null; // used again
 
 /** Draws detections over the picture of a view (overlay.js). */
 export function draw(view, found) {
   const { context, x, y, scale, unit, mirrored } = view;
-  for (const [i, { box, score, category, keypoints = {} }] of found.entries()) {
+  drawMasks(view, found);
+  for (const [i, { box, score, category, keypoints = {}, corners = [] }] of found.entries()) {
     const edge = x(mirrored ? box.left + box.width : box.left);
-    drawBox(context, edge, y(box.top), box.width * scale, box.height * scale, unit);
+    if (corners.length) drawCorners(view, corners);
+    else drawBox(context, edge, y(box.top), box.width * scale, box.height * scale, unit);
     const radius = Math.max(2.5 * unit, Math.min(box.width * scale * 0.024, 6 * unit));
-    for (const [px, py] of Object.values(keypoints)) drawPoint(context, x(px), y(py), radius, POINT, EDGE, 1.25 * unit);
+    for (const [px, py, sure = 1] of Object.values(keypoints)) if (sure >= SURE) drawPoint(context, x(px), y(py), radius, POINT, EDGE, 1.25 * unit);
     const number = found.length > 1 ? i + 1 : ""; // as in the table
     drawLabel(view, `${number} ${category?.label ?? ""} ${Math.round(score * 100)} %`.trim().replace("  ", " "), edge, y(box.top));
   }
+}
+
+/** The masks of all objects in one picture, each in a colour of its own, those of better objects over others. */
+function drawMasks(view, found) {
+  const masks = found.map(({ mask }) => mask);
+  const first = masks.find(Boolean);
+  if (!first) return;
+  canvas ??= document.createElement("canvas");
+  Object.assign(canvas, { width: first.width, height: first.height });
+  const image = new ImageData(first.width, first.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (const [i, mask] of [...masks.entries()].reverse()) {
+    if (!mask) continue;
+    const [red, green, blue] = numberColour(i + 1, found.length);
+    const colour = ((ALPHA << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+    mask.values.forEach((value, at) => { if (value > SURE) pixels[at] = colour; });
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  drawWhole(view, canvas);
+}
+
+function drawCorners({ context, x, y, unit }, corners) {
+  const path = new Path2D();
+  corners.forEach(([px, py], i) => path[i ? "lineTo" : "moveTo"](x(px), y(py)));
+  path.closePath();
+  strokeEdged(context, path, COLOUR, 2.5 * unit, 5 * unit);
 }
 
 function drawBox(context, left, top, width, height, unit) {

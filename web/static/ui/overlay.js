@@ -3,6 +3,13 @@
 export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on any picture
 export const COLOUR = "#36e0c8"; // of what was found
 
+/** A colour of its own for each of `count` numbers, as red, green and blue: hues that lie far apart for neighbours. */
+export function numberColour(number, count) {
+  const hue = (((number - 1) * 0.381966 * (count > 12 ? 1 : 2.2)) % 1) * 6;
+  const channel = (shift) => Math.round(255 * (0.28 + 0.67 * Math.min(1, Math.max(0, Math.abs(((hue + shift) % 6) - 3) - 1))));
+  return [channel(0), channel(4), channel(2)];
+}
+
 /**
  * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does, or `cover` from its top, or
  * the `region` {left, top, width, height} of it: its 2d `context` in pixels of the page, `x` and `y` of a point of the

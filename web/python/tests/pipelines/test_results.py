@@ -18,6 +18,7 @@ from webinfer.pipelines.results import run_lengths
 from webinfer.pipelines.sources import eight_bits, read, sources_of
 from webinfer.tasks import (
     TASKS,
+    AudioSegment,
     BodyMask,
     Box,
     Category,
@@ -26,7 +27,6 @@ from webinfer.tasks import (
     Face,
     FileType,
     Mask,
-    Speech,
     TextLine,
     pipeline,
 )
@@ -74,7 +74,7 @@ FOUND = {
     "body-segmentation": ([_bodies()], True),
     "classification": ([Category(1, "cat", 0.8), Category(2, "", 0.1)], True),
     "text": ([TextLine("Hello", 0.99, QUAD, BOX)], True),
-    "voice-activity": ([Speech(0.5, 1.5, 0.9)], False),
+    "voice-activity": ([AudioSegment(0.5, 1.5, 0.9)], False),
     "file-type": ([FileType("python", 0.99, "python", "text/x-python", "code", "Python source")], False),
     "sentence-embedding": ([Embedding("a", (1.0, 0.0), 1), Embedding("b", (0.6, 0.8), 1)], False),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from tests.ops.case_graphs import run
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError
-from webinfer.tasks import AudioClassifier, SoundEvent
+from webinfer.tasks import AudioClassifier, AudioSegment
 
 WINDOW, RATE = 400, 16000
 LABELS = ("quiet", "loud", "middling")
@@ -27,7 +27,7 @@ def test_windows_of_one_class_are_one_sound() -> None:
     levels = [0.9, 0.8, 0.1, 0.1, 0.55, 1.0]
     samples = np.repeat(np.array(levels, np.float32), WINDOW)[: 5 * WINDOW + 100]  # the last window is cut short
 
-    async def heard() -> tuple[list[SoundEvent], list[str], float, int]:
+    async def heard() -> tuple[list[AudioSegment], list[str], float, int]:
         with await AudioClassifier.create(loudness(), labels=LABELS, backend="wasm", min_score=0.6, most=2) as task:
             sounds = await task.classify(samples, RATE)
             best = [window[0].label for window in task.windows]
@@ -44,7 +44,7 @@ def test_windows_of_one_class_are_one_sound() -> None:
 def test_a_live_recording_goes_on_where_it_ended() -> None:
     samples = np.repeat(np.array([0.9, 0.8, 0.9], np.float32), WINDOW)
 
-    async def heard() -> list[list[SoundEvent]]:
+    async def heard() -> list[list[AudioSegment]]:
         with await AudioClassifier.create(loudness(), labels=LABELS, backend="wasm") as task:
             found = [await task.detect_live(part, RATE) for part in (samples[:500], samples[500:700], samples[700:])]
             task.reset()
@@ -64,3 +64,9 @@ def test_what_does_not_classify_sound_is_refused() -> None:
     other.output(other.node("relu", other.input("x", (1, 8, 8, 3))), "y")
     with pytest.raises(ModelFormatError, match="does not classify sound"):
         run(AudioClassifier.create(other, labels=LABELS, backend="wasm"))
+
+
+def test_old_names_of_segments_still_mean_them() -> None:
+    for name in ("Speech", "SoundEvent"):
+        with pytest.warns(DeprecationWarning, match="use AudioSegment"):
+            assert getattr(webinfer.tasks, name) is AudioSegment

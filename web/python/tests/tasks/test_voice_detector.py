@@ -13,7 +13,7 @@ from tests.ops.targets import TARGETS, Target
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError
-from webinfer.tasks import Speech, VoiceActivityDetector
+from webinfer.tasks import AudioSegment, VoiceActivityDetector
 from webinfer.tasks.voice_detector import SpeechRule
 
 EVERYWHERE = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
@@ -55,7 +55,7 @@ def recording(*parts: tuple[float, int]) -> np.ndarray[Any, Any]:
     return np.concatenate([np.full(chunks * CHUNK, level, np.float32) for level, chunks in parts])
 
 
-def spans(speeches: list[Speech], per_s: float = RATE / CHUNK) -> list[tuple[float, float]]:
+def spans(speeches: list[AudioSegment], per_s: float = RATE / CHUNK) -> list[tuple[float, float]]:
     return [(s.start * per_s, s.end * per_s) for s in speeches]
 
 

@@ -10,9 +10,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from webinfer.deprecated import warn
 from webinfer.errors import InputError
 from webinfer.host.interface import Host
-from webinfer.tasks.audio_classifier import AudioClassifier, SoundEvent
+from webinfer.tasks.audio import AudioSegment
+from webinfer.tasks.audio_classifier import AudioClassifier
 from webinfer.tasks.background_remover import BackgroundRemover
 from webinfer.tasks.base import Box, Task
 from webinfer.tasks.body_segmenter import BodyMask, BodySegmenter
@@ -33,11 +35,12 @@ from webinfer.tasks.segmenter import Mask, SelfieSegmenter
 from webinfer.tasks.sentence_embedder import Embedding, SentenceEmbedder
 from webinfer.tasks.task_pipeline import Pipeline
 from webinfer.tasks.text_reader import TextLine, TextReader
-from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
+from webinfer.tasks.voice_detector import VoiceActivityDetector
 
 __all__ = [
     "TASKS",
     "AudioClassifier",
+    "AudioSegment",
     "BackgroundRemover",
     "BodyLandmark",
     "BodyMask",
@@ -74,13 +77,19 @@ __all__ = [
     "PoseLandmarks",
     "SelfieSegmenter",
     "SentenceEmbedder",
-    "SoundEvent",
-    "Speech",
     "TextLine",
     "TextReader",
     "VoiceActivityDetector",
     "pipeline",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("SoundEvent", "Speech"):
+        warn(f"webinfer.tasks.{name}", "AudioSegment")
+        return AudioSegment
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # Tasks by name, as pages and the registry of models name them.
 TASKS: dict[str, type[Task[Any]]] = {

@@ -42,6 +42,21 @@ class Audio:
     channels: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class AudioSegment:
+    """A stretch of a recording. `score` is the mean of its windows' scores, 0..1.
+
+    `label` says what is heard; "" of a task that looks for one thing alone, such as speech.
+
+    Units:  seconds from the recording's start
+    """
+
+    start: float
+    end: float
+    score: float
+    label: str = ""
+
+
 def read_audio(source: Any, rate: int | None = None) -> Audio:
     """The recording in the bytes of a WAV file, or in samples with their rate; an `Audio` as it is.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import InputError, ModelFormatError
@@ -13,7 +12,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
-from webinfer.tasks.audio import MAX_RATE, Listener, read_audio
+from webinfer.tasks.audio import MAX_RATE, AudioSegment, Listener, read_audio
 from webinfer.tasks.base import ResultField, ResultSchema, Task
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.picture_input import closed_on_error
@@ -22,20 +21,7 @@ MOST = 100
 SHORTEST = 400  # samples of a window: shorter inputs are no sound
 
 
-@dataclass(frozen=True, slots=True)
-class SoundEvent:
-    """A stretch of a recording in which one class is the most likely. `score` is its mean over the stretch's windows.
-
-    Units:  seconds from the recording's start
-    """
-
-    start: float
-    end: float
-    label: str
-    score: float
-
-
-class AudioClassifier(Task[SoundEvent]):
+class AudioClassifier(Task[AudioSegment]):
     """Says what is heard in a recording. Make one with `await AudioClassifier.create()`.
 
     `windows` has the best classes of each window of the last recording, `window_s` is how long a window is.
@@ -105,7 +91,7 @@ class AudioClassifier(Task[SoundEvent]):
         """The best score of each window, and the seconds that one lasts."""
         return {"probabilities": array("f", [best[0].score for best in self.windows]), "chunk_s": self.window_s}
 
-    async def classify(self, audio: Any, rate: int | None = None) -> list[SoundEvent]:
+    async def classify(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The sounds in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
 
         Windows follow each other without a gap; the last one is filled up with silence.
@@ -127,7 +113,7 @@ class AudioClassifier(Task[SoundEvent]):
         self.windows: list[list[Category]] = []
         self._left = b""  # heard, but no whole window
 
-    async def detect_live(self, audio: Any, rate: int | None = None) -> list[SoundEvent]:
+    async def detect_live(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The sounds since `reset`, where this recording goes on from what was heard before; whole windows only.
 
         Raises:  InputError if it is no recording
@@ -149,7 +135,7 @@ class AudioClassifier(Task[SoundEvent]):
             outputs = await self.session.run({self._input.name: window})
             self.windows.append(self._best(outputs[self._output.name].flat().tolist()))
 
-    async def run(self, audio: Any, /) -> list[SoundEvent]:
+    async def run(self, audio: Any, /) -> list[AudioSegment]:
         """As `classify`."""
         return await self.classify(audio)
 
@@ -157,9 +143,9 @@ class AudioClassifier(Task[SoundEvent]):
         order = sorted(range(len(scores)), key=lambda i: -scores[i])[: self.most]
         return [Category(i, self._labels[i], scores[i]) for i in order]
 
-    def _sounds(self, seconds: float) -> list[SoundEvent]:
+    def _sounds(self, seconds: float) -> list[AudioSegment]:
         """Windows in a row whose best class is the same, and likely enough, are one sound."""
-        found = list[SoundEvent]()
+        found = list[AudioSegment]()
         runs = list[tuple[int, int, str, float]]()  # first window, the one behind the last, label, sum of scores
         for i, (best, *_) in enumerate(self.windows):
             if best.score < self.min_score:
@@ -171,7 +157,7 @@ class AudioClassifier(Task[SoundEvent]):
                 runs.append((i, i + 1, best.label, best.score))
         for first, behind, label, total in runs:
             end = min(behind * self.window_s, seconds)
-            found.append(SoundEvent(first * self.window_s, end, label, total / (behind - first)))
+            found.append(AudioSegment(first * self.window_s, end, total / (behind - first), label))
         return found
 
     def close(self) -> None:

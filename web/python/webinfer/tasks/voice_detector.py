@@ -16,7 +16,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.session.loading import load
 from webinfer.session.options import real_number
 from webinfer.session.session import Session
-from webinfer.tasks.audio import Listener, read_audio
+from webinfer.tasks.audio import AudioSegment, Listener, read_audio
 from webinfer.tasks.base import ResultField, ResultSchema, Task
 from webinfer.tasks.picture_input import closed_on_error
 from webinfer.tensor import Tensor
@@ -30,18 +30,6 @@ LONGEST_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
-    """A stretch of speech. `score` is the mean probability of its chunks.
-
-    Units:  seconds from the recording's start
-    """
-
-    start: float
-    end: float
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class SpeechRule:
     """How probabilities become stretches: what is told as speech, what is too short, how much is put around it."""
 
@@ -50,7 +38,7 @@ class SpeechRule:
     min_silence_ms: float = 100
     padding_ms: float = 30
 
-    def stretches(self, probabilities: Sequence[float], chunk: int, rate: int, total: int) -> list[Speech]:
+    def stretches(self, probabilities: Sequence[float], chunk: int, rate: int, total: int) -> list[AudioSegment]:
         """The stretches of speech in chunks of so many samples, of `total` samples in all."""
         per_ms = rate / 1000
         raw = self._raw(probabilities, chunk, total, self.min_silence_ms * per_ms)
@@ -61,7 +49,7 @@ class SpeechRule:
             after = (found[i + 1][0] - end) / 2 if i + 1 < len(found) else total - end
             scores = probabilities[start // chunk : -(-end // chunk)]
             first, last = start - min(pad, before), end + min(pad, after)
-            speeches.append(Speech(first / rate, last / rate, sum(scores) / len(scores)))
+            speeches.append(AudioSegment(first / rate, last / rate, sum(scores) / len(scores)))
         return speeches
 
     def _raw(
@@ -82,7 +70,7 @@ class SpeechRule:
             yield start, total
 
 
-class VoiceActivityDetector(Task[Speech]):
+class VoiceActivityDetector(Task[AudioSegment]):
     """Finds the segments with speech. Make one with `await VoiceActivityDetector.create()`.
 
     `model="silero_vad_sequence"` runs on 32 chunks of a recording at once; it knows 16 kHz alone.
@@ -177,7 +165,7 @@ class VoiceActivityDetector(Task[Speech]):
         self.probabilities += found
         return found
 
-    def speeches(self) -> list[Speech]:
+    def speeches(self) -> list[AudioSegment]:
         """The stretches of speech in what was heard since `reset`, in order."""
         return self._told(len(self.probabilities) * self._chunk)
 
@@ -186,7 +174,7 @@ class VoiceActivityDetector(Task[Speech]):
         """The probability of each chunk, and the seconds that one lasts."""
         return {"probabilities": array("f", self.probabilities), "chunk_s": self.chunk_s}
 
-    async def detect_live(self, audio: Any, rate: int | None = None) -> list[Speech]:
+    async def detect_live(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The stretches of speech since `reset`, where this recording goes on from what was heard before.
 
         Raises:  InputError unless it has one channel and the rate given to `reset`
@@ -201,10 +189,10 @@ class VoiceActivityDetector(Task[Speech]):
         self._took(start, start, inferred)
         return found_now
 
-    def _told(self, total: int) -> list[Speech]:
+    def _told(self, total: int) -> list[AudioSegment]:
         return self.rule.stretches(self.probabilities, self._chunk, self.rate, total)
 
-    async def detect(self, audio: Any, rate: int | None = None) -> list[Speech]:
+    async def detect(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The stretches of speech in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
 
         Raises:  InputError if it is no recording
@@ -219,7 +207,7 @@ class VoiceActivityDetector(Task[Speech]):
         self._took(start, prepared, inferred)
         return found
 
-    async def run(self, audio: Any, /) -> list[Speech]:
+    async def run(self, audio: Any, /) -> list[AudioSegment]:
         """As `detect`."""
         return await self.detect(audio)
 
