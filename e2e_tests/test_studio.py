@@ -139,6 +139,33 @@ def test_a_dropped_picture_is_segmented_too(demo: Open, photo: Path) -> None:
     assert (result["source"], result["image"]) == ("picture", {"width": 400, "height": 300})
 
 
+def test_several_pictures_are_looked_at_one_after_the_other_and_told_apart(demo: Open, photo: Path) -> None:
+    page = demo("?backend=wasm", path="/face-detection")
+    page.wait_for_result()
+    grey = BytesIO()
+    Image.new("RGB", (64, 48), "grey").save(grey, "PNG")
+    files = {
+        "face.png": photo.read_bytes(),
+        "nothing.png": grey.getvalue(),
+        "broken.png": b"no picture",
+        "again.png": photo.read_bytes(),
+    }
+    page.page.set_input_files(
+        "#file", [{"name": n, "mimeType": "image/png", "buffer": data} for n, data in files.items()]
+    )
+    counts = page.page.locator("#strip button span:last-child")
+    page.wait_for("all four", lambda: counts.all_text_contents() == ["1", "0", "cannot be read", "1"])
+    page.page.locator("#strip button").nth(1).click()
+    page.wait_for("the second", lambda: page.text("#found") == "Faces found: 0")
+    with page.page.expect_download() as download:
+        page.page.get_by_role("button", name="Download CSV").click()
+    lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert [line["file"] for line in lines] == ["face.png", "again.png"]
+    page.page.locator("#use-sample").click()
+    assert page.page.locator("#strip").is_hidden()
+    page.complaints.clear()
+
+
 def _answer(body: str, route: Any) -> None:
     route.fulfill(body=body)
 
@@ -167,3 +194,11 @@ def test_the_page_of_this_browser_names_every_ability(demo: Open) -> None:
     assert len(names) >= 9
     for absent in page.page.locator(".capabilities .absent").all():
         assert absent.locator("p").count(), absent.inner_text()
+
+
+def test_examples_come_behind_the_first_result_and_are_looked_at(demo: Open) -> None:
+    page = demo("?backend=wasm", path="/face-detection")
+    count = page.wait_for_result()["count"]
+    page.page.get_by_role("button", name="a cat").click()
+    assert page.wait_for_result(after=count)["faces"] == []
+    assert "a cat" in str(page.page.locator("#picture").get_attribute("aria-label"))

@@ -43,6 +43,7 @@ class Demo:
     sample_says: str
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
     line_says: str = ""  # what the line over a recording's waveform is
+    examples: Mapping[str, str] = field(default_factory=dict)  # further files of the manifest, and what each shows
     close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
     parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with

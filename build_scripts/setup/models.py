@@ -20,7 +20,7 @@ PLAIN = (
     "selfie_segmentation/selfie_segmentation_landscape.tflite",
 )
 PUBLISHED = ".webp"
-PRINT = ("page.png",)  # pictures of letters, which keep their edges
+PRINT = ("page.png", "text.png")  # pictures of letters, which keep their edges
 PACKED = ("face_landmark.tflite", "face_landmark_with_attention.tflite")
 
 
@@ -35,14 +35,15 @@ def models_step() -> Step:
 
 
 def photo_step() -> Step:
-    """The step that takes the sample photos out of scikit-image's wheel: people, a cat, a motorcycle, a page.
+    """The step that takes the sample photos out of scikit-image's wheel: people, a cat, things, pages.
 
     The site publishes them as WebP, a tenth of the bytes.
     """
     photo = settings()["photo"]
+    members = list(map(Path, photo["members"]))
     return Step(
         "photo", "fetch the sample photos", inputs=lambda: [json.dumps(photo, sort_keys=True)],
-        outputs=tuple(IMAGES / Path(m).with_suffix(end).name for m in photo["members"] for end in (".png", PUBLISHED)),
+        outputs=tuple(IMAGES / m.with_suffix(end).name for m in members for end in (m.suffix, PUBLISHED)),
         action=_fetch_photo, stamp=IMAGES / ".stamp", version=4,
     )  # fmt: skip
 

@@ -132,7 +132,9 @@ def check_folder(folder: Path) -> None:
 def files_of(manifest: Manifest, demo: Demo) -> Manifest:
     """The manifest without the models and pictures that only other demos use."""
     known = manifest.public["page"]["models"]
-    wanted = {demo.sample} | {file for name in (demo.model, *demo.models, *demo.also) for file in known.get(name, ())}
+    wanted = {demo.sample, *demo.examples} | {
+        file for name in (demo.model, *demo.models, *demo.also) for file in known.get(name, ())
+    }
     rows = {
         name: row
         for name, row in manifest.public["assets"].items()

@@ -18,14 +18,14 @@ export function watchDrops(zone, take) {
   });
 }
 
-/** Calls `take(file)` for the first file that is dropped or pasted on the page, `refuse(error)` for what is no file. */
+/** Calls `take(files)` for the files that are dropped or pasted on the page, `refuse(error)` for what is no file. */
 export function watchFiles(zone, take, refuse) {
-  watchDrops(zone, ({ files: [file] }) => {
-    if (file) take(file);
+  watchDrops(zone, ({ files }) => {
+    if (files.length) take([...files]);
     else refuse({ code: "input", message: "What was dropped is not a file. Save it first, then drop the file." });
   });
   addEventListener("paste", (event) => {
-    const [file] = event.clipboardData?.files ?? [];
-    if (file) take(file);
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length) take(files);
   });
 }

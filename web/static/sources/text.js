@@ -20,7 +20,7 @@ export class Source {
     Object.assign(this, { mirrored: false });
     [this.#engine, this.#troubles, this.#changed] = [engine, troubles, changed];
     for (const field of Object.values(fields)) field.addEventListener("input", () => this.#typed());
-    watchFiles(byId("stage"), (file) => this.showFile(file), (error) => troubles.show(error));
+    watchFiles(byId("stage"), ([file]) => this.showFile(file), (error) => troubles.show(error));
   }
 
   /** Takes over what stands in the boxes. */

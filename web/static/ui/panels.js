@@ -6,6 +6,7 @@ import { byId, el, say } from "./dom.js";
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ","); // as toLocaleString, which takes long to start
 
 const FIRST_MS = 300; // before the first painting of the bar: later visits have their result by then
+const RATE_MS = 2_000; // over which frames are counted
 const PAUSE_MS = 100; // between two paintings of the bar: each takes time of which the engine's start needs all
 
 const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
@@ -92,11 +93,24 @@ export function showTimes({ prepare_ms, infer_ms, decode_ms }) {
   byId("decode").textContent = decode_ms.toFixed(1);
 }
 
-/** Frames per second of the camera or a film; null while a single picture is shown. */
-export function showRate(rate) {
-  if (!byId("rate")) return;
-  byId("rate").hidden = rate === null;
-  byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
+/** Frames per second of the camera or a film over the last seconds; not shown while a single picture is. */
+export class Rate {
+  #times = [];
+
+  /** Counts a frame at this time, in milliseconds. */
+  count(now) {
+    if (!byId("rate")) return; // of a page for sounds
+    this.#times = [...this.#times.filter((time) => now - time < RATE_MS), now];
+    const span = now - this.#times[0];
+    byId("rate").hidden = false;
+    byId("fps").textContent = span > 0 ? (((this.#times.length - 1) * 1000) / span).toFixed(1) : "–";
+  }
+
+  /** Begins anew. */
+  forget() {
+    this.#times = [];
+    if (byId("rate")) byId("rate").hidden = true;
+  }
 }
 
 /** What the engine runs on, in a sentence. */

@@ -249,7 +249,7 @@ byId("file").addEventListener("change", ({ target }) => {
   if (file) openFile(file);
   target.value = "";
 });
-watchFiles(byId("chat"), openFile, (error) => troubles.show(error));
+watchFiles(byId("chat"), ([file]) => openFile(file), (error) => troubles.show(error));
 for (const id of ["temperature", "top-p", "max-tokens", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
 addEventListener("pagehide", keep);
 restore();

@@ -122,7 +122,7 @@ export class Workspace {
     delete document.documentElement.dataset.webinferGraph;
     this.#searched({ quiet: true });
     const graph = this.#graph;
-    this.wait("Drawing …");
+    if (!this.#drawing) this.wait("Drawing …"); // else the file's graph is seen until then
     let drawing = null;
     try {
       drawing = await this.#layouts.arranged(drawingOf(graph));

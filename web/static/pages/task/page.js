@@ -7,6 +7,7 @@ import { EngineClient } from "../../engine/engine_client.js";
 import * as panels from "../../ui/panels.js";
 import { ProfilePanel } from "../../ui/profile_panel.js";
 import { remember } from "../../ui/recent_runs.js";
+import { showExamples } from "./examples.js";
 import { showOptions, watchOptions } from "./options.js";
 import { asJson, Results } from "./results.js";
 import { Stage } from "./stage.js";
@@ -23,7 +24,6 @@ const BRIEF = 64; // of a frame
 const KEEPER_MS = 3_000; // after the first result, when nobody waits
 let count = 0;
 let firstMs = null;
-let frameTimes = [];
 let { options } = settings;
 let stage = null;
 let schema = null; // how results of the page's own task are shown
@@ -34,19 +34,12 @@ let restarted = null; // what to say once an engine that was replaced runs again
 function onChanged() {
   results.clear(stage?.current.paper);
   if (stage) address.set("source", stage.current.kind === "camera" ? "camera" : null);
-  frameTimes = [];
-  panels.showRate(null);
+  rate.forget();
 }
 
 /** Has the picture that is shown looked at, if the engine has nothing else to do. */
 function look() {
   if (engine.idle) stage.detect().catch(() => {}); // a photo that did not come is reported where it is waited for
-}
-
-function rate(now) {
-  frameTimes = [...frameTimes.filter((time) => now - time < 2000), now];
-  const span = now - frameTimes[0];
-  return span > 0 ? ((frameTimes.length - 1) * 1000) / span : null;
 }
 
 function onResult(result, source) {
@@ -60,10 +53,11 @@ function onResult(result, source) {
   root.dataset.webinferResult = JSON.stringify({ ...told, [results.name]: asJson(found, live ? BRIEF : FULL) });
   if (source !== stage.current) return; // of a picture that is no longer shown
   results.show({ ...shown(image, source), beside: { ...source.paper, ...beside }, found, live });
+  stage.took?.(found);
   remember(result, live);
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showTimes(times);
-  if (live) panels.showRate(rate(performance.now()));
+  if (live) rate.count(performance.now());
 }
 
 /** What it was that something was found in, for Results.show. */
@@ -75,9 +69,10 @@ async function onShown({ result, image, found }) {
   results.show({ ...shown(image, stage.current), beside: stage.current.paper, found, live: false });
 }
 
-/** Gives the browser the page's icons. From now on the page opens without a network, once its files are kept (offline.js). */
+/** Gives the browser the page's icons and examples. From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
   document.querySelector("link[rel=icon]").replaceWith(byId("icons").content);
+  showExamples((file) => stage.showFile(file));
   navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
 }
 
@@ -175,6 +170,7 @@ function select(wanted, name, value = wanted[name]) {
   engine.select(wanted);
 }
 
+const rate = new panels.Rate();
 const progress = new panels.Progress();
 const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
@@ -201,6 +197,7 @@ const results = new Results(settings.manifest, byId("overlay"), {
   refuse: (error) => troubles.show(error, { retry: true }),
   changed: address.set,
   paint: (look) => engine.paint(look),
+  rows: () => stage.rows ?? null,
 });
 const Source = root.dataset.source === "picture" ? Stage : (await import(settings.manifest[`static/sources/${root.dataset.source}.js`].url)).Source;
 stage = new Source({ engine, troubles, settings, progress, changed: onChanged, redraw: () => results.redraw() });
@@ -210,9 +207,9 @@ const behind = new CodeBox(settings.manifest, { engine, still: () => stage.still
 
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", ({ target }) => {
-  const [file] = target.files;
+  const files = [...target.files];
   target.value = ""; // so that the same file can be chosen again
-  if (file) stage.showFile(file);
+  if (files.length) stage.showFiles ? stage.showFiles(files) : stage.showFile(files[0]);
 });
 document.querySelector("[data-live]")?.addEventListener("click", () => stage.toggleLive());
 byId("use-sample").addEventListener("click", () => {

@@ -40,9 +40,10 @@ export class Results {
 
   /**
    * `refuse(error)` is called if the code that draws cannot be loaded; `changed(name, value)` of what was chosen for
-   * drawing; `paint(look)` how frames of videos are to be painted by the engine, null for not at all.
+   * drawing; `paint(look)` how frames of videos are to be painted by the engine, null for not at all; `rows()` gives what
+   * was found in several files, or null.
    */
-  constructor(manifest, canvas, { refuse, changed, paint }) {
+  constructor(manifest, canvas, { refuse, changed, paint, rows }) {
     this.#manifest = manifest;
     this.#canvas = canvas;
     this.#refuse = refuse;
@@ -50,7 +51,7 @@ export class Results {
     this.#paint = paint;
     darkness.addEventListener("change", () => this.redraw());
     byId("download-json").addEventListener("click", () => this.#offer(this.#json(), "json"));
-    byId("download-csv").addEventListener("click", () => this.#offer(new Blob([asCsv(this.#shown.found)], { type: "text/csv" }), "csv"));
+    byId("download-csv").addEventListener("click", () => this.#offer(new Blob([asCsv(rows() ?? this.#shown.found)], { type: "text/csv" }), "csv"));
     byId("download-picture").addEventListener("click", async () => this.#offer(await this.picture(), "png"));
   }
 

@@ -5,6 +5,7 @@ import { byId } from "../../ui/dom.js";
 import { watchFiles } from "../../media/drops.js";
 import { Film, isFilm } from "../../media/film.js";
 import { bitmapOf, openPicture } from "../../media/picture.js";
+import { FileStrip } from "./file_strip.js";
 
 /** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
 function loaded(image) {
@@ -30,6 +31,7 @@ export class Stage {
   #sampleUrl = byId("sample").src;
   #sample = loaded(byId("sample")); // settled when the photo has loaded or failed to
   #asking = new AbortController();
+  #strip = new FileStrip(byId("strip"), (file) => this.showFile(file));
   current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
 
   constructor({ engine, troubles, settings, changed }) {
@@ -44,7 +46,7 @@ export class Stage {
       this.showSample();
     });
     this.#film = new Film(byId("video"), onFrame);
-    watchFiles(byId("stage"), (file) => this.showFile(file), (error) => troubles.show(error));
+    watchFiles(byId("stage"), (files) => this.showFiles(files), (error) => troubles.show(error));
   }
 
   /** Whether pictures come by themselves. */
@@ -62,6 +64,7 @@ export class Stage {
     for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
     this.current = { ...medium, element: byId(id) };
     const filming = medium.kind === "camera";
+    if (id !== "picture") this.#strip.begin([]);
     if (!filming) this.#camera.stop();
     if (medium.kind !== "video") this.#film.stop();
     byId("camera").setAttribute("aria-pressed", String(filming));
@@ -151,21 +154,46 @@ export class Stage {
     this.#engine.drop();
   }
 
-  /** Shows the picture in a file, or plays the film. */
+  /** Shows the first of these files; of several pictures, all of them one after the other, with a strip to go back. */
+  showFiles(files) {
+    const pictures = files.filter((file) => !isFilm(file));
+    this.#strip.begin([]);
+    if (pictures.length > 1) this.#strip.begin(pictures);
+    else this.showFile(files[0]);
+  }
+
+  /** Takes over what was found in the picture at hand. */
+  took(found) {
+    this.#strip.took(found);
+  }
+
+  /** What was found in several files, or null. */
+  get rows() {
+    return this.#strip.rows;
+  }
+
+  /** Shows the picture in a file, or plays the film; promises whether it could. */
   async showFile(file) {
     const turn = ++this.#opened;
-    if (isFilm(file)) return this.#showFilm(file, turn);
+    if (isFilm(file)) {
+      await this.#showFilm(file, turn);
+      return this.current.kind === "video";
+    }
     let bitmap;
     try {
       bitmap = await openPicture(file);
     } catch (error) {
       if (turn === this.#opened) this.#troubles.show(error);
-      return;
+      return false;
     }
-    if (turn !== this.#opened) return bitmap.close();
+    if (turn !== this.#opened) {
+      bitmap.close();
+      return true;
+    }
     this.#troubles.forget();
     this.#showBitmap(bitmap, file.name ? `Your picture ${file.name}` : "Your picture");
     await this.detect();
+    return true;
   }
 
   #showBitmap(bitmap, label) {
