@@ -10,7 +10,8 @@ import importlib
 import io
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,18 +54,36 @@ def from_torch(
     torch = _needed("torch", "from_torch")
     given, training = (sample if isinstance(sample, tuple) else (sample,)), getattr(module, "training", False)
     options: dict[str, Any] = {"input_names": inputs, "output_names": outputs, "dynamic_axes": open_sizes}
-    file = io.BytesIO()
+    refused: list[str] = []
     try:
         module.eval()
-        with torch.no_grad():
-            torch.onnx.export(module, given, file, opset_version=opset, dynamo=False, **options)
-    except ImportError as error:
-        raise _missing(error, "from_torch") from error
-    except Exception as error:
-        raise UnsupportedOpError([f"PyTorch cannot export {type(module).__name__}: {error}"]) from error
+        for dynamo in (False, True):  # the older exporter needs nothing else, the newer one onnxscript
+            file = io.BytesIO()
+            try:
+                with torch.no_grad(), _plain_attention(torch):
+                    torch.onnx.export(module, given, file, opset_version=opset, dynamo=dynamo, **options)
+                return OnnxModel(file.getvalue())
+            except ImportError as error:
+                refused.append(str(_missing(error, "its newer exporter")))
+            except Exception as error:
+                refused.append(f"PyTorch cannot export {type(module).__name__}: {error}")
     finally:
         module.train(training)
-    return OnnxModel(file.getvalue())
+    raise UnsupportedOpError(refused)
+
+
+@contextmanager
+def _plain_attention(torch: Any) -> Iterator[None]:
+    """Switches off the fused encoder layer, which PyTorch takes in evaluation and which ONNX does not have."""
+    mha = getattr(getattr(torch, "backends", None), "mha", None)
+    before = mha.get_fastpath_enabled() if mha is not None else False
+    if mha is not None:
+        mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        if mha is not None:
+            mha.set_fastpath_enabled(before)
 
 
 def from_sklearn(estimator: Any, sample: Any, *, opset: int | None = None) -> OnnxModel:
