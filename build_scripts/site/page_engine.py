@@ -40,6 +40,7 @@ CPYTHON_ONLY = (
     "webinfer/host/socket_native.py",
     "webinfer/host/whole_files.py",
     "webinfer/lab/",
+    "webinfer/testing.py",
     "webinfer/package/web_page.py",
     "webinfer/page/facts.py",
     "webinfer/page/messages.toml",

@@ -33,6 +33,7 @@ SHOWN = {
     "python",
     "text",
     "toml",
+    "yaml",
     "wgsl",
     "c",
     "sh",

@@ -6,7 +6,8 @@ import asyncio
 import http.server
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -59,8 +60,9 @@ class _Server(http.server.ThreadingHTTPServer):
         """Silence: a browser that closes drops its connections."""
 
 
-async def serve_folder(folder: Path, port: int = 8000, told: Callable[[str], None] = print) -> None:
-    """Serves the folder to this machine until it is cancelled; `told` hears the address. Port 0 takes a free one.
+@contextmanager
+def open_server(folder: Path, port: int = 0) -> Iterator[str]:
+    """The address of the folder, which is served to this machine meanwhile. Port 0 takes a free one.
 
     Raises:  InputError if the folder has no index.html, or the port is taken or none
     """
@@ -72,8 +74,17 @@ async def serve_folder(folder: Path, port: int = 8000, told: Callable[[str], Non
         raise InputError(f"cannot serve on port {port}: {error}; --port names another one, 0 a free one") from error
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        told(f"http://{HOST}:{server.server_address[1]}/")
-        await asyncio.Event().wait()
+        yield f"http://{HOST}:{server.server_address[1]}/"
     finally:
         server.shutdown()
         server.server_close()
+
+
+async def serve_folder(folder: Path, port: int = 8000, told: Callable[[str], None] = print) -> None:
+    """Serves the folder to this machine until it is cancelled; `told` hears the address. Port 0 takes a free one.
+
+    Raises:  InputError if the folder has no index.html, or the port is taken or none
+    """
+    with open_server(folder, port) as address:
+        told(address)
+        await asyncio.Event().wait()
