@@ -5,6 +5,8 @@ the kernels are built. Here is no device, no size and no text of a language: siz
 
     formula.py   numbers and operators: what elementwise operators are made of
     kernel.py    index variables, tensors read at index expressions, reductions
+    broadcast.py index spaces of inputs that are repeated along some axes
+    reduction.py operators that reduce axes, as rows: what is taken, how it is joined, what is made of it
 
 Gathers, scatters, resizing and patterns are a few lines each. Products of matrices, convolutions and attention stay
 written by hand.

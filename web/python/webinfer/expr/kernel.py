@@ -83,7 +83,7 @@ class Reduction(Formula):
 class Read(Formula):
     """An element of a tensor; its one part is the place. `last` is the axis whose neighbours lie together, if any."""
 
-    tensor: Tensor | None = None
+    tensor: Tensor = field(default_factory=lambda: Tensor("", ()))
     last: Axis | None = None
 
 
@@ -236,7 +236,7 @@ def _names(last: Axis) -> Sequence[str]:
 
 def _runs(part: Formula, last: Axis, names: Sequence[str]) -> bool:
     """Whether all that depends on the last axis are elements read along it, none of them an index or a condition."""
-    if isinstance(part, Read) and part.tensor is not None and part.last is last:
+    if isinstance(part, Read) and part.last is last:
         place = part.parts[0]
         plain = isinstance(place, Axis | Flat) or not _depends(place.parts[0].parts[0], names)  # (rows * size) + index
         return plain and part.tensor.kind is not Kind.INDEX

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.expr import formula as f
+from webinfer.expr.broadcast import broadcast_reads
 from webinfer.expr.formula import TRUTHS, A, B, Formula, X
-from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, sizes
+from webinfer.expr.kernel import Kernel, Kind
 from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance, TypeRule
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import (
@@ -399,23 +400,10 @@ def _where_infer(inputs: Inputs, a: object) -> tuple[TensorType, ...]:
 
 
 def _where_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: object) -> Kernel:
-    whole, shapes = outputs[0].shape, [(1,) * (outputs[0].rank - t.rank) + t.shape for t in inputs]
-    merged: list[tuple[int, tuple[bool, ...]]] = []  # a length, and which inputs run along it; neighbours alike are one
-    for d, n in enumerate(whole):
-        runs = tuple(shape[d] == n for shape in shapes)
-        if merged and merged[-1][1] == runs:
-            merged[-1] = merged[-1][0] * n, runs
-        elif n != 1:
-            merged.append((n, runs))
-    merged = [(1, merged[0][1] if merged else (False,) * 3)] * (2 - len(merged)) + merged
-    extents = sizes(**{f"n{d}": n for d, (n, _) in enumerate(merged)})
-    space, reads = axes(**{f"i{d}": n for d, n in enumerate(extents)}), []
-    for k, name in enumerate(("c", "a", "b")):
-        along = [d for d, (_, runs) in enumerate(merged) if runs[k]]
-        tensor = Tensor(name, tuple(extents[d] for d in along) or extents[:1], Kind.BITS if k else Kind.INDEX)
-        reads.append(tensor[tuple(space[d] for d in along) or 0])
-    tensors = tuple(read.tensor for read in reads if read.tensor)
-    return Kernel("where", tensors, space, f.select(f.not_equal(reads[0], 0), reads[1], reads[2]))
+    kinds = {"c": Kind.INDEX, "a": Kind.BITS, "b": Kind.BITS}
+    seen = {name: (t.shape, kind) for (name, kind), t in zip(kinds.items(), inputs, strict=True)}
+    space, (c, x, y) = broadcast_reads(outputs[0].shape, seen)
+    return Kernel("where", tuple(read.tensor for read in (c, x, y)), space, f.select(f.not_equal(c, 0), x, y))
 
 
 def _cast_infer(name: str):  # type: ignore[no-untyped-def]
