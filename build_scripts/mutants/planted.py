@@ -70,13 +70,15 @@ PARTS = (
         10, defaults_of,
     ),
     Part("shaders", ("web/shaders/**/*.wgsl",),
-         (OPERATORS, "web/python/tests/webgpu/test_variants.py", "web/python/tests/ops/test_special_values.py",
-          "-k", "webgpu or variants"), 10),
+         (OPERATORS, "web/python/tests/ops/test_special_values.py", "web/python/tests/webgpu", "-k", "webgpu",
+          "--ignore=web/python/tests/webgpu/test_float16_kernels.py",
+          "--ignore=web/python/tests/webgpu/test_lowered_cases.py"), 10),
     Part("kernels", ("kernels_wasm/src/**/*.c", "kernels_wasm/include/**/*.h"),
          (OPERATORS, "kernels_wasm/tests/test_kernels.py", "-k", "wasm or kernels"), 6),
     Part("tokenizer", (f"{ENGINE}/language/tokenizer.py", f"{ENGINE}/language/pretokenizer.py"),
          ("web/python/tests/language", "-k", "not webgpu"), 7),
-    Part("player", ("web/player/src/*.js",), ("build_scripts/tests/test_player_bounds.py",), 7),
+    Part("player", ("web/player/src/*.js",),
+         ("build_scripts/tests/test_player_bounds.py", "e2e_tests/test_player.py", "-k", "not other_browsers"), 7),
 )  # fmt: skip
 
 
