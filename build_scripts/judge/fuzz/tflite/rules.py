@@ -65,6 +65,18 @@ def _beyond_int32(d: Difference, node: FuzzNode) -> bool:
     return any(a.dtype.kind == "f" and bool((np.abs(a) >= 2.0**31 * min(quant.scales)).any()) for a in d.read(node))
 
 
+def _less_than_a_step(d: Difference, node: FuzzNode) -> bool:
+    """Whether stored numbers are divided whose quotient is less than a step of the result, but not 0."""
+    quants = [d.graph.quants.get(name) for name in (*node.inputs, *node.outputs)]
+    if None in quants:
+        return False
+    scales, zeros = [q.scales[0] for q in quants if q], [q.zero_points[0] for q in quants if q]
+    a, b = (x.astype(np.float64) - zero for x, zero in zip(d.read(node), zeros, strict=False))
+    with np.errstate(all="ignore"):
+        steps = np.abs(a / b) * scales[0] / (scales[1] * scales[2])
+    return bool(((steps > 0) & (steps < 1)).any())
+
+
 def _by_channel(d: Difference, node: FuzzNode) -> bool:
     """Whether an operand has a scale for each channel."""
     return any(len(quant.scales) > 1 for name in node.inputs if (quant := d.graph.quants.get(name)) is not None)
@@ -92,6 +104,7 @@ RULES: tuple[Rule, ...] = (
         reads_odd,
     ),
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
+    Rule(frozenset(["DIV"]), "LiteRT shifts by more than 31 bits where less than a step comes out", _less_than_a_step),
     Rule(frozenset(["QUANTIZE"]), "LiteRT wraps around what lies 2^31 steps from zero", _beyond_int32),
     Rule(frozenset(["GELU"]), "minus infinity gives its limit, 0; LiteRT multiplies it by 0", reads_odd),
     Rule(
