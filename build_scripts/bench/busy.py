@@ -78,6 +78,7 @@ async def _plans(path: Path, threads: int) -> dict[str, Any]:
 
     session, host = await webinfer.load(path, backend="wasm", threads=1), NativeHost()
     (graph,), inputs = session.graphs(), session.noise()
+    assert isinstance(session.executor, WasmExecutor)
     isa = session.executor.kernels.isa
     kernels = [await host.kernels(isa), ThreadedKernels(isa, threads), ThreadedKernels(isa, threads)]
     plans = [WasmExecutor(graph, host, found, lower_graph(graph, build_of(found), {})) for found in kernels]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from webinfer.backends import registry
+from webinfer.backends.base import TunableBackend
 from webinfer.backends.registry import AUTO
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, WebinferError
@@ -82,10 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     ):
         sub = verbs.add_parser(name, help=text, description=text)
         sub.add_argument("model", help="a model file, a URL, or the name of a known model")
+        default = "" if name == "tune" else listed[0]  # which backends are tuned, only they know themselves
         sub.add_argument(
             "--backend",
-            default=registry.able("tuning")[0] if name == "tune" else listed[0],
-            help=f"{AUTO}, {', '.join(listed)}, or several with commas (default: %(default)s)",
+            default=default,
+            help=f"{AUTO}, {', '.join(listed)}, or several with commas (default: {default or 'one that is tuned'})",
         )
         half = " and ".join(registry.taking("float16"))
         sub.add_argument("--precision", default="float32", help=f"float16: half the memory on {half}")
@@ -126,7 +128,7 @@ def _add_compilers(verbs: Any) -> None:
     text = "chat with a language model (.gguf) in this terminal"
     sub = verbs.add_parser("chat", help=text, description=text)
     sub.add_argument("model", help="a GGUF file, a URL, or the name of a known model")
-    sub.add_argument("--backend", default=AUTO, help=f"{AUTO}, or one of {', '.join(registry.able('parts'))}")
+    sub.add_argument("--backend", default=AUTO, help=f"{AUTO}, or the name of a backend")
     sub.add_argument(
         "--context", type=int, help="maximum number of tokens of a conversation (default: 2048, or the model's)"
     )
@@ -209,7 +211,8 @@ async def _compile(args: argparse.Namespace) -> int:
 
 
 async def _load(args: argparse.Namespace) -> Session:
-    backend = args.backend.split(",") if "," in args.backend else args.backend
+    chosen = args.backend or registry.able(TunableBackend)[0]
+    backend = chosen.split(",") if "," in chosen else chosen
     options = {"precision": args.precision, "shapes": _shapes(args), "member": args.member}
     return await load(args.model, backend=backend, strict=args.strict, **options)
 

@@ -13,11 +13,20 @@ from tests.session.graphs import diamond
 
 import webinfer.session
 from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions
+from webinfer.backends.base import (
+    BuildOptions,
+    GpuExecutor,
+    GpuPartExecutor,
+    KernelExecutor,
+    PageExecutor,
+    PartExecutor,
+    TunableExecutor,
+)
 from webinfer.host.native import NativeHost
 
 ROOM = Path(webinfer.session.__file__).parent
 BUILT = list(registry.ROWS)
+INTERFACES = (GpuExecutor, KernelExecutor, PageExecutor, PartExecutor, GpuPartExecutor, TunableExecutor)
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)
@@ -28,14 +37,18 @@ def test_sessions_name_no_backend(path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", registry.listed(), ids=lambda row: row.name)
-def test_an_executor_has_the_abilities_of_its_row(row: registry.Row) -> None:
+def test_an_executor_is_of_the_class_that_its_backend_names(row: registry.Row) -> None:
     host = NativeHost()
     try:
         run(registry.demand(row.name, host))
     except webinfer.BackendUnavailableError as error:
         pytest.skip(str(error))
-    executor = run(registry.open_backend(row.name).build(diamond(), host, BuildOptions()))
-    assert (executor.backend, executor.abilities) == (row.name, row.abilities)
+    backend = registry.open_backend(row.name)
+    executor = run(backend.build(diamond(), host, BuildOptions()))
+    assert executor.backend == row.name
+    assert isinstance(executor, backend.executor)
+    for interface in INTERFACES:
+        assert isinstance(executor, interface) is (row.name in registry.able(interface))
     executor.close()
 
 

@@ -259,6 +259,11 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class that it stands for, whose interfaces it has."""
+        return type(self._executor)
+
     def _fail(self) -> None:
         if self.times:
             self.times -= 1

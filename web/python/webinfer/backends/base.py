@@ -1,8 +1,7 @@
 """The contract between sessions and backends: what a backend builds, what an executor can do, how a plan is shown.
 
-A `Backend` compiles graphs. An `Executor` is one compiled graph. What only some executors can do is declared in
-their `Abilities`; a session asks there before it calls. `registry` lists the backends and what is known of each
-without importing it.
+A `Backend` compiles graphs. An `Executor` is one compiled graph: seven methods. What only some executors can do is an
+interface of its own. `registry` lists the backends and what is known of each without importing it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.tensor import Tensor
 
@@ -73,25 +71,11 @@ def shapes_text(node: Node) -> str:
 # ----- a compiled graph
 
 
-@dataclass(frozen=True, slots=True)
-class Abilities:
-    """What an executor can do besides what every executor does. The default: nothing."""
-
-    gpu_results: bool = False  # `run_on_gpu`; its inputs may be buffers of its device
-    overlapping_runs: bool = False  # a run may begin before the one before it has ended
-    tuning: bool = False  # built with a tuning budget, it carries a `tuning` report
-    parts: bool = False  # `run_part`, `read_resident`, `write_resident`
-    parts_ahead: bool = False  # `begin_part`
-    page_arrays: bool = False  # its inputs may be typed arrays of JavaScript, as bytes in the type of computing
-    at_once: bool = False  # `run_at_once`: nothing of a run is waited for
-    in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
     """Stands for an input that its owner writes to where the executor reads it: no copy in between.
 
-        def write(executor):  # for example a kernel that scales a picture
+        def write(executor):  # a KernelExecutor; for example a kernel that scales a picture
             executor.kernels.write(executor.input_address("image"), pixels)
 
         outputs = await session.run({"image": InPlace(write)})
@@ -100,7 +84,7 @@ class InPlace:
     `executor.kernels`, `input_address` and `scratch`, and nothing of them later: the next executor may be another one.
     """
 
-    write: Callable[[Executor], None]
+    write: Callable[[KernelExecutor], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,34 +117,22 @@ PendingResult = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outp
 
 
 class Executor(ABC):
-    """A compiled graph on one backend. Subclasses set `backend` and, where they can do more, `abilities`."""
+    """A compiled graph on one backend. Subclasses set `backend`.
+
+    What only some executors can do is an interface of its own below: a session asks whether an executor is one.
+    """
 
     backend: str
-    abilities: Abilities = Abilities()
-    tuning: TuningReport | None = None  # what tuning found while this executor was built
 
     @abstractmethod
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name.
 
-        `inputs` was checked by the session: one entry for each input of the graph, bytes unless the abilities allow
-        buffers of the device or `InPlace`.
+        `inputs` was checked by the session: one entry for each input of the graph, bytes unless an interface of the
+        executor allows other ones.
 
         Raises:  DeviceLostError, KernelError; the next run needs a new executor then
         """
-
-    def run_at_once(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """As `run`, without an event loop; only with the ability."""
-        raise NotImplementedError
-
-    async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
-        """As `run`, of typed arrays of the page in the order of the graph's inputs, which nobody has checked.
-
-        None, and nothing was done, unless the run can begin at once and each array has its input's type and bytes.
-
-        Raises:  as `run`
-        """
-        return None
 
     @abstractmethod
     def rows(self) -> Sequence[PlanRow]:
@@ -201,62 +173,104 @@ class Executor(ABC):
         """Whether what it ran on was let go because a plan beside it failed: it has to be built anew."""
         return False
 
+
+class GpuExecutor(Executor):
+    """A plan on a GPU. Inputs may be buffers of its device; a run may begin before the one before it has ended."""
+
+    @abstractmethod
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
-        """The outputs by name, each in a GPU buffer of its own; nothing is read back. Needs `gpu_results`."""
-        raise InputError(f"{self.backend} keeps no results on a GPU")
+        """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
 
+    @abstractmethod
     async def recording(self) -> Recording:
-        """What replays the runs of this executor without it; needs `gpu_results`."""
-        raise InputError(f"{self.backend} has no program on a GPU")
+        """What replays the runs of this executor without it.
 
-    async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
-        """The named outputs of one part of the graph, by `Graph.parts`; needs `parts`.
-
-        `inputs` are bytes by name; an input that is left out is as in the last run. Runs of one executor wait for each
-        other: who calls sees to it.
-
-        Raises:  DeviceLostError, KernelError; the next run needs a new executor then
+        Raises:  InputError where the plan was compiled elsewhere
         """
-        raise InputError(f"{self.backend} runs no parts of a graph")
 
-    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> PendingResult:
-        """As `run_part`, but returns when the run is under way; call what it returns to wait for the outputs.
 
-        The next run may begin before. An input may be `LastOutput`. Needs `parts_ahead`.
+class KernelExecutor(Executor):
+    """A plan in the memory of kernels. Nothing of a run is waited for; inputs may be `InPlace`."""
 
-        Raises:  DeviceLostError; the next run needs a new executor then
-        """
-        raise InputError(f"{self.backend} runs one part of a graph after the other")
-
-    async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
-        """Bytes of a resident value: of each span, an offset and a length, one behind the other; needs `parts`."""
-        raise InputError(f"{self.backend} keeps no values in place")
-
-    async def write_resident(self, name: str, spans: Sequence[tuple[int, int]], data: memoryview) -> None:
-        """Puts bytes back that `read_resident` gave for the same spans; needs `parts`."""
-        raise InputError(f"{self.backend} keeps no values in place")
+    @abstractmethod
+    def run_at_once(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """As `run`, without an event loop."""
 
     @property
+    @abstractmethod
     def kernels(self) -> Kernels:
-        """The kernel instance whose memory holds the plan. Needs `in_place_inputs`.
+        """The kernel instance whose memory holds the plan.
 
         Raises:  ClosedError after `close`, or when a kernel trapped
         """
-        raise InputError(f"{self.backend} does not run in kernel memory")
 
+    @abstractmethod
     def input_address(self, name: str) -> int:
-        """Where an input lies in the memory of `kernels`, for who writes it there. Needs `in_place_inputs`."""
-        raise InputError(f"{self.backend} does not run in kernel memory")
+        """Where an input lies in the memory of `kernels`, for who writes it there."""
 
+    @abstractmethod
     def scratch(self, nbytes: int) -> int:
-        """The address of so many free bytes behind the plan; memory grows as needed. Needs `in_place_inputs`.
+        """The address of so many free bytes behind the plan; memory grows as needed.
 
         The address is the same in every call, 16-byte aligned; runs leave these bytes alone, and 16 more behind
         them may be read.
 
         Raises:  LimitError above 2 GiB for plan and scratch together; OutOfMemoryError; ClosedError
         """
-        raise InputError(f"{self.backend} does not run in kernel memory")
+
+
+class PageExecutor(Executor):
+    """An executor whose inputs may be typed arrays of JavaScript, as bytes in the type of computing."""
+
+    async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
+        """As `run`, of typed arrays of the page in the order of the graph's inputs, which nobody has checked.
+
+        None, and nothing was done, unless the run can begin at once and each array has its input's type and bytes.
+
+        Raises:  as `run`
+        """
+        return None
+
+
+class PartExecutor(Executor):
+    """A graph of parts that run one at a time (`Graph.parts`), with values that stay from run to run."""
+
+    @abstractmethod
+    async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
+        """The named outputs of one part of the graph.
+
+        `inputs` are bytes by name; an input that is left out is as in the last run. Runs of one executor wait for each
+        other: who calls sees to it.
+
+        Raises:  DeviceLostError, KernelError; the next run needs a new executor then
+        """
+
+    @abstractmethod
+    async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
+        """Bytes of a resident value: of each span, an offset and a length, one behind the other."""
+
+    @abstractmethod
+    async def write_resident(self, name: str, spans: Sequence[tuple[int, int]], data: memoryview) -> None:
+        """Puts bytes back that `read_resident` gave for the same spans."""
+
+
+class GpuPartExecutor(GpuExecutor, PartExecutor):
+    """Parts on a GPU: the next one may begin while one is under way."""
+
+    @abstractmethod
+    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> PendingResult:
+        """As `run_part`, but returns when the run is under way; call what it returns to wait for the outputs.
+
+        An input may be `LastOutput`.
+
+        Raises:  DeviceLostError; the next run needs a new executor then
+        """
+
+
+class TunableExecutor(Executor):
+    """A plan whose kernels are chosen by timing them: built with a tuning budget, it carries a report."""
+
+    tuning: TuningReport | None = None
 
 
 # ----- a backend
@@ -318,7 +332,9 @@ class BuildOptions:
 
 
 class Backend(ABC):
-    """Compiles graphs. A backend's package has one, under the name BACKEND."""
+    """Compiles graphs. A backend's package has one, named BACKEND; `executor` is the class of its executors."""
+
+    executor: type = Executor
 
     @abstractmethod
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> Executor:
@@ -350,19 +366,21 @@ class Backend(ABC):
         """
         return None
 
-    async def export_tuning(self, host: Host) -> str:
-        """What tuning found on this host's device, as JSON lines; "" where nothing was. Needs `tuning`."""
-        raise InputError(f"{type(self).__name__} keeps no log of tuning")
 
+class TunableBackend(Backend):
+    """A backend with a log of what tuning found on this host's device."""
+
+    @abstractmethod
+    async def export_tuning(self, host: Host) -> str:
+        """What was found, as JSON lines; "" where nothing was."""
+
+    @abstractmethod
     async def import_tuning(self, host: Host, text: str) -> tuple[int, int]:
         """Adds lines of `export_tuning` to what is known; how many, and how many belong to other devices.
 
-        Needs `tuning`.
-
         Raises:  ModelFormatError naming the lines that cannot be read; nothing is taken over then
         """
-        raise InputError(f"{type(self).__name__} keeps no log of tuning")
 
+    @abstractmethod
     async def forget_tuning(self, host: Host) -> None:
-        """Forgets what tuning found on this host's device. Needs `tuning`."""
-        raise InputError(f"{type(self).__name__} keeps no log of tuning")
+        """Forgets what was found."""

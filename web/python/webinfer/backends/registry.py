@@ -5,13 +5,14 @@ A new backend is its folder, whose package has a `BACKEND` (backends.base.Backen
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import importlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webinfer.backends.base import Abilities, Backend
+from webinfer.backends.base import Backend
 from webinfer.dtypes import DType
 from webinfer.errors import BackendUnavailableError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from webinfer.host.interface import Host
 
 AUTO = "auto"  # asks for the fastest by measurement
-NO_ABILITIES = Abilities()
 
 
 class Role(enum.StrEnum):
@@ -62,7 +62,6 @@ class Row:
     name: str
     title: str  # as people read it
     role: Role
-    abilities: Abilities = NO_ABILITIES  # of its executors
     hint: str = ""  # what it runs on, for people who choose one on a page
     options: frozenset[str] = frozenset()  # the fields of backends.base.BuildOptions that it takes
     auto: bool = False  # "auto" measures it
@@ -82,7 +81,6 @@ _ROWS = (
         "webgpu",
         "WebGPU",
         Role.INFERENCE,
-        Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True, page_arrays=True),
         "The graphics processor",
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
@@ -99,7 +97,6 @@ _ROWS = (
         "wasm",
         "WASM",
         Role.INFERENCE,
-        Abilities(at_once=True, in_place_inputs=True, parts=True, page_arrays=True),
         "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,
@@ -160,12 +157,6 @@ def taking(option: str) -> list[str]:
     return [row.name for row in ROWS.values() if option in row.options]
 
 
-def able(ability: str) -> list[str]:
-    """The backends whose executors have an ability."""
-    assert ability in {field.name for field in fields(Abilities)}
-    return [row.name for row in ROWS.values() if getattr(row.abilities, ability)]
-
-
 # ----- who helps out
 
 
@@ -211,6 +202,17 @@ def open_backend(name: str) -> Backend:
     except AttributeError as error:
         raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
     return backend
+
+
+def able(interface: type) -> list[str]:
+    """The backends that run models and, or whose executors, have an interface of backends.base; imports them."""
+    found = []
+    for row in ROWS.values():
+        with contextlib.suppress(BackendUnavailableError):  # of another build
+            backend = open_backend(row.name) if row.role is Role.INFERENCE else None
+            if backend is not None and (issubclass(backend.executor, interface) or isinstance(backend, interface)):
+                found.append(row.name)
+    return found
 
 
 async def demand(name: str, host: Host) -> None:

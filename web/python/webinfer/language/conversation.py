@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
-from webinfer.backends.base import PendingResult
+from webinfer.backends.base import GpuPartExecutor, PendingResult
 from webinfer.errors import InputError, LimitError, ModelFormatError
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.language.model import GREEDY, LanguageModel
@@ -222,7 +222,7 @@ class _StepsAhead:
         """Starts steps: the first reads this token, each later one the token that its predecessor samples."""
         chat = self._conversation
         model = chat.model
-        depth = min(MAX_STEPS_AHEAD, most) if model.executor.abilities.parts_ahead else 0
+        depth = min(MAX_STEPS_AHEAD, most) if isinstance(model.executor, GpuPartExecutor) else 0
         async with model.lock:
             while len(self._begun) < depth:
                 position = len(chat.tokens) + len(self._begun)

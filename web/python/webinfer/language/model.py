@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ReferenceType
 
 from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions, Executor, LastOutput, MemoryReport, PendingResult
+from webinfer.backends.base import BuildOptions, GpuPartExecutor, LastOutput, MemoryReport, PartExecutor, PendingResult
 from webinfer.backends.registry import AUTO
 from webinfer.dtypes import DType
 from webinfer.errors import (
@@ -57,13 +57,13 @@ class LanguageModel:
     """Weights, tokenizer and chat template of one file. `lock` serializes the work of its conversations."""
 
     def __init__(
-        self, name: str, architecture: Architecture, tokenizer: Tokenizer, template: ChatTemplate, executor: Executor,
-        host: Host, context: int, choice: str, chunk: int, batch_size: int, cache: DType,
+        self, name: str, architecture: Architecture, tokenizer: Tokenizer, template: ChatTemplate,
+        executor: PartExecutor, host: Host, context: int, choice: str, chunk: int, batch_size: int, cache: DType,
     ) -> None:  # fmt: skip
         self.name, self.architecture, self.tokenizer, self.template = name, architecture, tokenizer, template
         self.host, self.context, self.choice, self.batch_size, self.cache = host, context, choice, batch_size, cache
         self.chunk = chunk  # tokens of a prompt per prefill step
-        self._executor: Executor | None = executor
+        self._executor: PartExecutor | None = executor
         self.lock = CrossLoopLock()
         self._sampled = ""  # the output of the last step that names a token
         self._cache_owner: ReferenceType[Any] | None = None
@@ -129,7 +129,7 @@ class LanguageModel:
         self._cache_owner = None if conversation is None else ReferenceType(conversation)
 
     @property
-    def executor(self) -> Executor:
+    def executor(self) -> PartExecutor:
         """The plan.
 
         Raises:  ClosedError
@@ -173,13 +173,15 @@ class LanguageModel:
     async def begin_step(self, token: int | None, position: int, options: bytes) -> PendingResult:
         """Starts a decoding step on a token (None: the one the last step sampled) and returns its pending result.
 
-        Needs:   the lock; `parts_ahead`; a position that fits the context
+        Needs:   the lock; an executor that begins parts ahead; a position that fits the context
         """
         ids, last = input_names(1)
         given = LastOutput(self._sampled) if token is None else struct.pack("<i", token)
         place = struct.pack("<2i", position, 1)
         self._sampled = output_names(1)[0]
-        return await self.executor.begin_part(
+        executor = self.executor
+        assert isinstance(executor, GpuPartExecutor)
+        return await executor.begin_part(
             0, {"place": place, "options": options, ids: given, last: bytes(4)}, [self._sampled]
         )
 
@@ -230,9 +232,9 @@ class LanguageModel:
 async def _built(
     name: str, graph: Callable[[int, DType], Graph], host: Host, backend: str | Sequence[str], options: BuildOptions,
     cache: DType | None,
-) -> tuple[Executor, str, registry.Row]:  # fmt: skip
+) -> tuple[PartExecutor, str, registry.Row]:  # fmt: skip
     """The graph on the first backend that can run it, and why that one."""
-    able = registry.able("parts")
+    able = registry.able(PartExecutor)
     order = [backend] if isinstance(backend, str) else list(backend)
     order = able if order == [AUTO] else order
     if unable := [one for one in order if one not in able]:
@@ -247,6 +249,7 @@ async def _built(
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
             wanted = graph(row.prefill_chunk, cache or row.caches[0])
             executor = await registry.open_backend(one).build(wanted, host, taken)
+            assert isinstance(executor, PartExecutor)
             _release_weights(wanted)
             return executor, "; ".join([f"{one} runs it", *refused]), row
         except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow
+from webinfer.backends.base import GpuExecutor, MemoryReport, PlanRow, Recording
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError
 from webinfer.graph.ir import Graph, Node, Value
@@ -82,11 +82,10 @@ def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
     return {*row["features"]} <= device.features and known and {*row["named"]} <= {*words}
 
 
-class PackagedGpu(Executor):
+class PackagedGpu(GpuExecutor):
     """A plan of a package on a GPU device."""
 
     backend = "webgpu"
-    abilities = Abilities(gpu_results=True, overlapping_runs=True)
 
     def __init__(self, graph: Graph, package: Package, section: str, device: GpuDevice) -> None:
         plan = package.json(section)
@@ -168,6 +167,13 @@ class PackagedGpu(Executor):
         buffers = await program.keep(self._prepare, count, [span for _, span in ends], self._given(inputs))
         rows = zip(ends, buffers, strict=True)
         return {v.name: GpuTensor(b, v.type.shape, v.type.dtype, self._device, program.release) for (v, _), b in rows}
+
+    async def recording(self) -> Recording:
+        """Never returns.
+
+        Raises:  InputError
+        """
+        raise InputError(NO_GRAPH)
 
     def rows(self) -> Sequence[PlanRow]:
         """The shaders that an inference runs."""

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import webinfer
-from webinfer.backends.registry import AUTO, ROWS, Row, candidates
+from webinfer.backends.base import GpuExecutor, KernelExecutor
+from webinfer.backends.registry import AUTO, ROWS, Row, able, candidates
 from webinfer.codegen.templates import preload_templates
 from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import entry_name
@@ -70,8 +71,8 @@ def facts() -> str:
 def _needs(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "suffix": rows[0].plan_suffix if len(rows) == 1 else "",
-        "kernels": any(row.abilities.in_place_inputs for row in rows),
-        "gpu": any(row.abilities.gpu_results for row in rows),
+        "kernels": any(row.name in able(KernelExecutor) for row in rows),
+        "gpu": any(row.name in able(GpuExecutor) for row in rows),
     }
 
 

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from webinfer.backends.base import GpuExecutor, TunableExecutor
 from webinfer.backends.registry import fallback_of
 from webinfer.errors import WebinferError
 from webinfer.flags import debug, debug_level, set_debug_level
@@ -260,8 +261,8 @@ class EngineWorker:
         self._send("ready", notice=self._notice, result=dataclasses.asdict(task.result), **self._in_use(task.session))
 
     def _in_use(self, session: Session) -> dict[str, Any]:
-        able = session.executor.abilities
-        told = {"overlaps": able.overlapping_runs, "tunable": able.tuning, "capabilities": _capabilities()}
+        overlaps, tunable = (isinstance(session.executor, one) for one in (GpuExecutor, TunableExecutor))
+        told = {"overlaps": overlaps, "tunable": tunable, "capabilities": _capabilities()}
         return {"backend": session.backend, "reason": session.choice, **told}
 
     def _progress(self, event: ProgressEvent) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from webinfer.backends import registry
-from webinfer.backends.base import Executor, InPlace
+from webinfer.backends.base import Executor, GpuExecutor, InPlace, KernelExecutor, PageExecutor
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Quantization, Value
@@ -103,7 +103,7 @@ def checked(
             continue
         page = host.page_array(value)
         if page is not None:
-            as_it_lies = executor.abilities.page_arrays and not here and not (axes and info.name in axes)
+            as_it_lies = isinstance(executor, PageExecutor) and not here and not (axes and info.name in axes)
             found[info.name] = _from_page(page, info, as_it_lies)
             continue
         buffer = host.gpu_buffer(value)
@@ -166,14 +166,14 @@ def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -
 
 
 def _checked_in_place(value: InPlace, info: TensorInfo, executor: Executor) -> InPlace:
-    if not executor.abilities.in_place_inputs:
-        able = " or ".join(registry.able("in_place_inputs"))
+    if not isinstance(executor, KernelExecutor):
+        able = " or ".join(registry.able(KernelExecutor))
         raise InputError(f"input {info.name!r} is written in kernel memory, where {able} runs, not {executor.backend}")
     return value
 
 
 def _checked_on_gpu(value: Any, buffer: Any, info: TensorInfo, executor: Executor) -> Any:
-    if not executor.abilities.gpu_results:
+    if not isinstance(executor, GpuExecutor):
         raise InputError(f"input {info.name!r} is on the GPU, the session on {executor.backend}; read it first")
     if info.dtype.inner is not info.dtype:
         raise InputError(f"input {info.name!r} is {info.dtype}, which is made on the way in; give an array")

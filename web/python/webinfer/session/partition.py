@@ -62,7 +62,7 @@ def _piece(graph: Graph, nodes: Sequence[Node], level: Mapping[Value, int], numb
 
 
 class PartitionedExecutor(Executor):
-    """Pieces on two backends, run one after the other. Has none of the abilities of either."""
+    """Pieces on two backends, run one after the other. Has none of the interfaces of either."""
 
     def __init__(self, graph: Graph, parts: Sequence[tuple[Piece, Executor]], reasons: Mapping[str, str]) -> None:
         self.graph, self._parts, self._reasons = graph, list(parts), dict(reasons)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from webinfer.backends import registry
-from webinfer.backends.base import Executor
+from webinfer.backends.base import Executor, KernelExecutor
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
@@ -176,14 +176,14 @@ class LiveExecutor:
             self._running -= 1
 
     @property
-    def sync_executor(self) -> Executor | None:
+    def sync_executor(self) -> KernelExecutor | None:
         """The executor, if its runs wait for nothing and it can run now: nobody holds the lock, nothing is rebuilt."""
         executor = self.idle_executor
-        if executor is None or not executor.abilities.at_once:
+        if not isinstance(executor, KernelExecutor):
             return None
         return None if executor.abandoned or executor.lost else executor
 
-    def run_at_once(self, executor: Executor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
+    def run_at_once(self, executor: KernelExecutor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
         """A run of the executor that is at hand, watched."""
         try:
             return executor.run_at_once(buffers)

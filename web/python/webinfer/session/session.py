@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 from webinfer.backends import registry
-from webinfer.backends.base import Backend, Executor, MemoryReport
+from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PageExecutor, TunableBackend, TunableExecutor
 from webinfer.deprecated import renamed
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError, ShapeError
 from webinfer.graph.deferred import DeferredGraph
@@ -188,14 +188,14 @@ class Session(LoopLocked, DisplayedSession):
     def _blocks(self) -> bool:
         """Whether a run leaves the event loop no time; outside of browsers it waits for a GPU without letting go."""
         executor = self._live.idle_executor  # None while another run is being prepared, which may well overlap
-        return self.host.name == "native" or (executor is not None and not executor.abilities.overlapping_runs)
+        return self.host.name == "native" or (executor is not None and not isinstance(executor, GpuExecutor))
 
     async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
-        executor = None if self._stateful else self._live.sync_executor
-        if executor is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
-            return to_api_types(self._live.run_at_once(executor, self._checked(inputs)), self._outer)
+        at_once = None if self._stateful else self._live.sync_executor
+        if at_once is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
+            return to_api_types(self._live.run_at_once(at_once, self._checked(inputs)), self._outer)
         ready, arrays = self._live.idle_executor, self._page_arrays(inputs) if self._plain else None
-        if ready is not None and arrays is not None:
+        if isinstance(ready, PageExecutor) and arrays is not None:
             found = await self._live.watch(ready, ready.run_page(arrays))
             if found is not None:
                 return found
@@ -203,7 +203,7 @@ class Session(LoopLocked, DisplayedSession):
             await self._fit_sizes(inputs)
             async with self._variables.lock if self._stateful else nullcontext():
                 executor, buffers = await self._prepared(inputs)
-                if self._stateful or not executor.abilities.overlapping_runs:
+                if self._stateful or not isinstance(executor, GpuExecutor):
                     return await self._finished(executor, buffers)
         return to_api_types(await self._live.watch(executor, executor.run(buffers)), self._outer)
 
@@ -243,8 +243,8 @@ class Session(LoopLocked, DisplayedSession):
             await self._fit_sizes(inputs)
             async with self._variables.lock if self._stateful else nullcontext():
                 executor, buffers = await self._prepared(inputs)
-                if not executor.abilities.gpu_results:
-                    able = " or ".join(registry.able("gpu_results"))
+                if not isinstance(executor, GpuExecutor):
+                    able = " or ".join(registry.able(GpuExecutor))
                     raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on {able}")
                 if self._states:
                     found = await self._live.watch(executor, executor.run_on_gpu(buffers))
@@ -351,15 +351,15 @@ class Session(LoopLocked, DisplayedSession):
         await live.autotune_done()
         async with live.lock:
             await live.revive()
-            if not self.executor.abilities.tuning:
-                able = " or ".join(registry.able("tuning"))
+            if not isinstance(self.executor, TunableExecutor):
+                able = " or ".join(registry.able(TunableExecutor))
                 raise InputError(f"{self.name!r} runs on {self.backend}; only sessions on {able} are tuned by hand")
             options = replace(live.options, strict=True, progress=progress, tuning_ms=budget_ms or TINY_MS)
             fresh = await choose(live.graph, self.host, [self.backend], options)
             await live.idle()
             fresh.reason = self.choice
             live.replace(fresh)
-        report = fresh.executor.tuning
+        report = fresh.executor.tuning if isinstance(fresh.executor, TunableExecutor) else None
         if report is None:
             raise DeviceLostError(f"{self.name!r}: tuning lost the GPU and left the default plan; tune again to go on")
         return report
@@ -494,7 +494,9 @@ class Session(LoopLocked, DisplayedSession):
         return f"Session({self.name!r}, {state})"
 
 
-def _tuned_backend(preferred: str) -> Backend:
+def _tuned_backend(preferred: str) -> TunableBackend:
     """The preferred backend if it is tuned by hand, else one that is."""
-    able = registry.able("tuning")
-    return registry.open_backend(preferred if preferred in able else able[0])
+    able = registry.able(TunableBackend)
+    backend = registry.open_backend(preferred if preferred in able else able[0])
+    assert isinstance(backend, TunableBackend)
+    return backend

@@ -149,7 +149,7 @@ class StagedGraph(Graph):
 
 
 class StagedExecutor(Executor):
-    """Runs the parts of a staged graph, each on the backend that was chosen for it. Has none of their abilities."""
+    """Runs the parts of a staged graph, each on the backend that was chosen for it. Has none of their interfaces."""
 
     def __init__(self, graph: StagedGraph, build: Callable[[Graph], Awaitable[Executor]], backend: str) -> None:
         self.graph, self._build, self._asked = graph, build, backend

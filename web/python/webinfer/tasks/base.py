@@ -16,6 +16,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from webinfer.backends.base import GpuExecutor
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
@@ -271,7 +272,7 @@ class PictureTask(Task[Found]):
 
         One after the other where a processor computes, and where pixels come by way of memory.
         """
-        if len(runs) < 2 or isinstance(picture, Picture) or not self.session.executor.abilities.overlapping_runs:
+        if len(runs) < 2 or isinstance(picture, Picture) or not isinstance(self.session.executor, GpuExecutor):
             return [await begin() for begin in runs]
         ended = await asyncio.gather(*(begin() for begin in runs), return_exceptions=True)
         for one in ended:

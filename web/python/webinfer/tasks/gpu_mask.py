@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
+from webinfer.backends.base import GpuExecutor
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Access, Param, Slot, f32, pack, u32
 from webinfer.codegen.templates import render
@@ -93,6 +94,7 @@ async def mask_painter(session: Session, spec: InputSpec) -> MaskPainter:
     pictures = gpu_pictures(session, spec.border)
     if pictures is None:
         raise InputError(f"{session.name!r} runs on {session.backend}; masks are painted on a browser's GPU")
+    assert isinstance(session.executor, GpuExecutor)
     recording, specs = await session.executor.recording(), list(_passes().values())
     numbers = pictures.device.start_pipelines(specs)
     await pictures.device.pipelines_ready(numbers)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from webinfer.backends.base import Executor, InPlace
+from webinfer.backends.base import InPlace, KernelExecutor
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.host.gpu import GpuPictures, GpuTensor
@@ -118,7 +118,7 @@ class PictureFeeder:
 
     def _has_place(self) -> bool:
         """Whether the picture kernel can write the input where the plan reads it."""
-        return self._session.executor.abilities.in_place_inputs and self._input.dtype is DType.FLOAT32
+        return isinstance(self._session.executor, KernelExecutor) and self._input.dtype is DType.FLOAT32
 
     async def _run_in_place(
         self, picture: Picture, crop: Crop, spec: InputSpec, more: Mapping[str, Any]
@@ -127,7 +127,7 @@ class PictureFeeder:
         clock, (rows, data, nbytes) = self._session.host.now_ms, shown_bytes(picture, crop)
         spent = 0.0
 
-        def write(executor: Executor) -> None:
+        def write(executor: KernelExecutor) -> None:
             nonlocal spent
             start = clock()
             pixels, kernels = executor.scratch(nbytes), executor.kernels

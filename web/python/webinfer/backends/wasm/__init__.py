@@ -26,6 +26,8 @@ _PRODUCT = (TensorType((48, 1, 1, 256)), TensorType((48,)))
 class WasmBackend(Backend):
     """Compiles graphs for the kernel module, and stores plans for the next visit."""
 
+    executor = WasmExecutor
+
     def begin(self, host: Host, options: BuildOptions) -> None:
         """Starts the threads of the kernel instance, unless those of `shared_memory_with` can be used."""
         if options.shared_memory_with is None:

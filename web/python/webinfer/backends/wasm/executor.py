@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Abilities, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
@@ -73,10 +73,9 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     return builder
 
 
-class WasmExecutor(LoadedPlan):
+class WasmExecutor(LoadedPlan, PartExecutor):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
-    abilities = Abilities(page_arrays=True, at_once=True, in_place_inputs=True, parts=True)
     shareable = True  # other plans of the model may lie beside it
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
+from webinfer.backends.base import InPlace, KernelExecutor, MemoryReport, PageExecutor
 from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.backends.wasm.thread_count import ThreadCountController
 from webinfer.errors import ClosedError, KernelError
@@ -61,11 +61,10 @@ class Layout:
         )  # fmt: skip
 
 
-class LoadedPlan(Executor):
+class LoadedPlan(KernelExecutor, PageExecutor):
     """Runs a plan: inputs in, one call, outputs out."""
 
     backend = "wasm"
-    abilities = Abilities(page_arrays=True, at_once=True, in_place_inputs=True)
 
     def __init__(self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None) -> None:
         """`memory` is that of `kernels`, if other plans lie there; else it holds this one alone."""

@@ -9,7 +9,7 @@ Knows no model format and no other backend; the device is the host's.
 from dataclasses import dataclass
 from typing import Any
 
-from webinfer.backends.base import Backend, BuildOptions, StoredPlan
+from webinfer.backends.base import BuildOptions, StoredPlan, TunableBackend
 from webinfer.backends.webgpu import tuning
 from webinfer.backends.webgpu.compilation import build, opened
 from webinfer.backends.webgpu.executor import WebGpuExecutor
@@ -40,8 +40,10 @@ class _Arithmetic:
     turns: int
 
 
-class WebGpuBackend(Backend):
+class WebGpuBackend(TunableBackend):
     """Compiles graphs for the host's GPU, with the kernels that won there."""
+
+    executor = WebGpuExecutor
 
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> LoadedProgram:
         """The graph's stored plan where it fits the device that the host shares, else the graph compiled now."""

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import (
-    Abilities,
     BufferBinding,
+    GpuPartExecutor,
     LastOutput,
     MemoryReport,
     PendingResult,
@@ -72,12 +72,8 @@ async def compiled(
     return executor
 
 
-class WebGpuExecutor(LoadedProgram):
+class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
     """A schedule on a device."""
-
-    abilities = Abilities(
-        gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True, page_arrays=True
-    )
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self._origins, self._schedule = origins, schedule

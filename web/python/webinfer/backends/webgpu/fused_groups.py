@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.fusion import MAX_PRODUCTS, Fusion, Share
 from webinfer.backends.webgpu.lowerings import lower
-from webinfer.backends.webgpu.lowerings.epilogue import EpilogueNode, Late, PrologueNode
+from webinfer.backends.webgpu.lowerings.epilogue import Late, with_epilogue, with_prologue
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.lowerings.moments import columns_of, moments
 from webinfer.backends.webgpu.lowerings.squeeze import GROUP, squeeze
@@ -175,12 +175,12 @@ def _epilogue(match: Match, target: Target) -> Callable[[Target], Sequence[Dispa
         if bound is None or not math.isfinite(bound) or other.type.dtype is not DType.FLOAT32:
             return None
         kind = Late.LARGER if node.op is ew.MAXIMUM else Late.SMALLER
-        return functools.partial(lower, EpilogueNode(before, before.inputs, node, kind, bound))
+        return functools.partial(lower, with_epilogue(before, before.inputs, node, kind, bound))
     alike = other.type == before.output.type == node.output.type
     if not alike or residual is not None or before.attrs.activation is Activation.NONE:
         return None  # a residual that is added before the activation is the convolution's own input since the passes
     inputs = [x, w, bias, other, *([] if slope is None else [slope])]
-    return functools.partial(lower, EpilogueNode(before, inputs, node, Late.SUM))
+    return functools.partial(lower, with_epilogue(before, inputs, node, Late.SUM))
 
 
 # ---- factors of channels, and a summand, before a 1x1 convolution: the end of squeeze and excitation
@@ -197,7 +197,7 @@ def _prologue(match: Match, target: Target) -> Callable[[Target], Sequence[Dispa
     )
     if not fits or choose(match.root, target) not in KERNELS:
         return None
-    return functools.partial(lower, PrologueNode(match.root, x, factors, addend))
+    return functools.partial(lower, with_prologue(match.root, x, factors, addend))
 
 
 def _is_single_point(node: Node) -> bool:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Abilities, Executor, MemoryReport, Recording
+from webinfer.backends.base import GpuExecutor, MemoryReport, PageExecutor, Recording, TunableExecutor
 from webinfer.backends.webgpu.recipe import Recipe
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
@@ -18,11 +18,10 @@ from webinfer.tensor import Tensor
 MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
 
 
-class LoadedProgram(Executor):
+class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
     """A recipe on a device; `load` puts it there."""
 
     backend = "webgpu"
-    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, page_arrays=True)
 
     def __init__(self, graph: Graph, host: Host, device: GpuDevice, recipe: Recipe) -> None:
         self.graph, self.recipe = graph, recipe

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from webinfer.backends.base import Abilities, BufferBinding, MemoryReport, PlanRow
+from webinfer.backends.base import BufferBinding, MemoryReport, PlanRow
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.recipe import Order, Recipe
@@ -132,8 +132,6 @@ def _type(shape: list[int], dtype: str, quant: dict[str, Any] | None) -> TensorT
 
 class RestoredProgram(LoadedProgram):
     """A stored plan put back onto a device; its graph is not read unless it is needed."""
-
-    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, page_arrays=True)
 
     def __init__(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from webinfer.backends.webgpu.dispatch import (
     Binding,
@@ -28,6 +29,7 @@ from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lowering.affine import is_scaled_by_column
+from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.strides import StridedCopy
 
 
@@ -55,26 +57,31 @@ class Clamp(enum.StrEnum):
     BOUNDS = "bounds"
 
 
-class EpilogueNode(Node):
-    """A product that does more behind its activation: two nodes of a graph, which one dispatch computes."""
-
-    __slots__ = ("bound", "late")
-
-    def __init__(self, of: Node, inputs: Sequence[Value | None], last: Node, late: Late, bound: float = 0.0) -> None:
-        super().__init__(of.op, list(inputs), last.outputs, of.attrs, last.label)
-        self.late, self.bound = late, bound
-
-
-class PrologueNode(Node):
-    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C], plus an `addend`, an image of
-    that size: two or three nodes of a graph, which one dispatch computes.
+@dataclass(frozen=True, slots=True)
+class FusedAttrs(Conv2dAttrs):
+    """A convolution that does more behind its activation, with its residual or a `bound`, or that is `gated`: it reads
+    an image times its input 5, a factor of each channel [1, 1, 1, C], plus its input 6, an image of that size, if any.
     """
 
-    __slots__ = ("addend", "gate")
+    late: Late = Late.NO
+    bound: float = 0.0
+    gated: bool = False
 
-    def __init__(self, of: Node, x: Value, gate: Value, addend: Value | None) -> None:
-        super().__init__(of.op, [x, *of.inputs[1:]], of.outputs, of.attrs, of.label)
-        self.gate, self.addend = gate, addend
+
+def with_epilogue(of: Node, inputs: Sequence[Value | None], last: Node, late: Late, bound: float = 0.0) -> Node:
+    """A convolution, and the node behind it, as one."""
+    attrs = FusedAttrs(**_fields(of), late=late, bound=bound)
+    return Node(of.op, inputs, last.outputs, attrs, last.label)
+
+
+def with_prologue(of: Node, x: Value, gate: Value, addend: Value | None) -> Node:
+    """A convolution, and the product or the product and sum before it, as one."""
+    inputs = [x, *[*of.inputs[1:], None, None, None][:4], gate, *([] if addend is None else [addend])]
+    return Node(of.op, inputs, of.outputs, FusedAttrs(**_fields(of), gated=True), of.label)
+
+
+def _fields(node: Node) -> dict[str, Any]:
+    return {field.name: getattr(node.attrs, field.name) for field in fields(Conv2dAttrs)}
 
 
 @dataclass(slots=True)
@@ -107,26 +114,25 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     if len(kinds) > 1 or x.type.dtype.is_float is is_quantized(x):
         raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
     has_bias = node.optional_input(2) is not None
+    extra = node.attrs if isinstance(node.attrs, FusedAttrs) else FusedAttrs()
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x), "scaled": scaled,
-        "late": node.late if isinstance(node, EpilogueNode) else Late.NO, "gated": isinstance(node, PrologueNode),
-        "lifted": isinstance(node, PrologueNode) and node.addend is not None,
+        "late": extra.late, "gated": extra.gated, "lifted": node.optional_input(6) is not None,
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
         wide, dispatch = centered(w, target)
         return Product(wide, variables, extras, numbers, [dispatch])
     residual = node.optional_input(3)
-    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4))
-    if isinstance(node, PrologueNode):
-        bindings += read_given(gate=node.gate, addend=node.addend)
+    names = ("bias", "residual", "slope", "gate", "addend")
+    bindings = read_given(**{name: node.optional_input(2 + i) for i, name in enumerate(names)})
     params: tuple[Param, ...] = ()
     if residual is not None:
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
-    params += _clamp(node, variables)
+    params += _clamp(extra, node.attrs.activation.bounds, variables)
     if scaled:
         assert w.type.quant is not None
         scales = [round_to_f32(s) for s in w.type.quant.scales]
@@ -135,18 +141,16 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)
 
 
-def _clamp(node: Node, variables: dict[str, Variable]) -> tuple[Param, ...]:
+def _clamp(a: FusedAttrs, bounds: tuple[float, float] | None, variables: dict[str, Variable]) -> tuple[Param, ...]:
     """The numbers of an activation that is a clamp or is nothing, and of the bound behind it."""
-    late = node.late if isinstance(node, EpilogueNode) else Late.NO
-    bound = () if late in (Late.NO, Late.SUM) else f32(late_bound=node.bound)  # type: ignore[attr-defined]
-    bounds = node.attrs.activation.bounds
+    bound = () if a.late in (Late.NO, Late.SUM) else f32(late_bound=a.bound)
     if bounds is None:
         return bound
     variables["activation"] = Clamp.BOUNDS
     if bound:
         variables["late"] = Late.NO
-        compare = max if late is Late.LARGER else min
-        bounds = tuple(compare(each, node.bound) for each in bounds)  # type: ignore[attr-defined]
+        compare = max if a.late is Late.LARGER else min
+        bounds = (compare(bounds[0], a.bound), compare(bounds[1], a.bound))
     return f32(low=bounds[0], high=bounds[1])
 
 
