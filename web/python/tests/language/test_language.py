@@ -16,6 +16,7 @@ from tests.webgpu.devices import HARDWARE
 
 import webinfer
 from webinfer.backends import registry
+from webinfer.backends.base import PartExecutor
 from webinfer.backends.wasm.kernel_constants import BLOCKS_MAX_ROWS
 from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError, UnsupportedOpError
@@ -55,7 +56,7 @@ def opened(backend: str = "wasm", **options: Any) -> TextGenerator:
 
 
 def test_kernels_have_room_for_all_rows_of_a_step() -> None:
-    assert max(registry.ROWS[name].prefill_chunk for name in registry.able("parts")) <= MAX_ROWS <= BLOCKS_MAX_ROWS
+    assert max(registry.ROWS[name].prefill_chunk for name in registry.able(PartExecutor)) <= MAX_ROWS <= BLOCKS_MAX_ROWS
 
 
 def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:

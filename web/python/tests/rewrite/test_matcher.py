@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from tests.passes.building import Build, body, lines
 
-from webinfer.graph.ir import Graph, Op, Value
+from webinfer.graph.ir import Graph, Node, Op, Value
 from webinfer.graph.verify import verify
 from webinfer.ops import elementwise as ew
-from webinfer.rewrite.matcher import Rule, rewrite, rule
-from webinfer.rewrite.patterns import Number, Pattern, Scalar, Variable, add, kind, mul
+from webinfer.rewrite.facts import Facts
+from webinfer.rewrite.matcher import Rule, places, rewrite, rule
+from webinfer.rewrite.patterns import Maybe, Number, Pattern, Scalar, Variable, add, kind, mul
 
 X, Y, S = Variable("x"), Variable("y"), Scalar("s")
 erf, tanh, maximum, gelu = map(kind, (ew.ERF, ew.TANH, ew.MAXIMUM, ew.GELU))
@@ -156,3 +157,27 @@ def test_rules_for_operators_that_other_rules_bring_are_applied() -> None:
 
     rules = [rule("late", tanh(gelu(X)), FOUND), rule("first", erf(X), FOUND)]
     assert rewrite(brought(Formula()), rules) == 2
+
+
+def test_places_share_no_node_and_hold_none_that_is_computed_at_load() -> None:
+    b = Formula()
+    first = b.one(ew.ERF, b.x)
+    second = b.one(ew.TANH, first)
+    fixed = b.one(ew.TANH, b.one(ew.ERF, b.constant(4)))
+    graph = b.output(second, b.two(ew.MUL, first, b.y), fixed)
+    taken = set[Node]()
+    facts, inner = Facts(graph), erf(X, name="inner")
+    found = places(facts, tanh(inner) | mul(inner, Y), lambda match: match.node("inner"), taken)
+    assert {node.op.name: one.op.name for node, one in found.items()} == {"tanh": "erf"}
+    assert len(taken) == 2
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_may_be_absent_is_found_where_it_is(there: bool) -> None:
+    seen = list[bool]()
+    applied(
+        maximum(X, Maybe(erf(Y, name="inner"))),
+        lambda b: b.two(ew.MAXIMUM, b.x, b.one(ew.ERF, b.y) if there else b.y),
+        when=lambda match: bool(seen.append("inner" in match.bound)),
+    )
+    assert (True in seen) is there

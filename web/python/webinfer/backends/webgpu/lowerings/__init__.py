@@ -93,5 +93,5 @@ UNSUPPORTED: dict[Op, str] = {op: "no shader yet" for _, op in sorted(OPS.items(
 
 
 def lower(node: Node, target: Target) -> list[Dispatch]:
-    """A node's dispatches; also those of one that stands for several and is in no graph (joining.py)."""
+    """A node's dispatches; also those of one that stands for several and is in no graph (fused_groups.py)."""
     return list(LOWERINGS[node.op](node, target))

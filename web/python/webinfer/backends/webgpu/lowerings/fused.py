@@ -1,4 +1,4 @@
-"""The dispatch of nodes that backends.webgpu.fusion found: a depthwise convolution with its 1x1 convolution."""
+"""The dispatch of nodes that backends.webgpu.fused_groups found: a depthwise convolution with its 1x1 convolution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dispatches of means with variances that backends.webgpu.moments found."""
+"""The dispatches of means with variances that backends.webgpu.fused_groups found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dispatch of a squeeze that backends.webgpu.squeezes found."""
+"""The dispatch of a squeeze that backends.webgpu.fused_groups found."""
 
 from __future__ import annotations
 
