@@ -86,4 +86,5 @@ SELFIE_LANDSCAPE = _unsigned(256, 144)
 # Models that take pixels of any kind: what their plans make of 0..255.
 PLAIN, SIGNED = Pixels(), Pixels(-1.0, 1.0)
 HALF_SIGNED = Pixels(-0.5, 0.5)
+IMAGENET = Pixels(mean=(123.675, 116.28, 103.53), deviation=(58.395, 57.12, 57.375))
 NANODET = Pixels(mean=(103.53, 116.28, 123.675), deviation=(57.375, 57.12, 58.395), bgr=True)

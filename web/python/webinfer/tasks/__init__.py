@@ -8,7 +8,7 @@ model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd`
 import inspect
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.deprecated import warn
 from webinfer.errors import InputError
@@ -48,6 +48,8 @@ __all__ = [
     "BodySegmenter",
     "Box",
     "Category",
+    "DepthEstimator",
+    "DepthMap",
     "DetectedObject",
     "Embedding",
     "Face",
@@ -77,18 +79,12 @@ __all__ = [
     "PoseLandmarks",
     "SelfieSegmenter",
     "SentenceEmbedder",
+    "TextClassifier",
     "TextLine",
     "TextReader",
     "VoiceActivityDetector",
     "pipeline",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("SoundEvent", "Speech"):
-        warn(f"webinfer.tasks.{name}", "AudioSegment")
-        return AudioSegment
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # Tasks by name, as pages and the registry of models name them.
@@ -102,6 +98,33 @@ TASKS: dict[str, type[Task[Any]]] = {
 }  # fmt: skip
 
 LATE_TASKS = {"text-generation": "webinfer.language.generator"}  # of rooms that are imported when they are asked for
+# Tasks that no published model belongs to, which are given one: they are imported when they are asked for.
+GIVEN_MODEL_TASKS = {
+    "depth-estimation": ("webinfer.tasks.depth_estimator", "DepthEstimator"),
+    "text-classification": ("webinfer.tasks.text_classifier", "TextClassifier"),
+}
+
+if TYPE_CHECKING:
+    from webinfer.tasks.depth_estimator import DepthEstimator, DepthMap
+    from webinfer.tasks.text_classifier import TextClassifier
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in ("SoundEvent", "Speech"):
+            warn(f"webinfer.tasks.{name}", "AudioSegment")
+            return AudioSegment
+        for module in (module for module, task in GIVEN_MODEL_TASKS.values() if name in (task, "DepthMap")):
+            return getattr(import_module(module), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def task_class(name: str) -> type[Task[Any]]:
+    """The class of a task that TASKS or GIVEN_MODEL_TASKS names."""
+    if name in TASKS:
+        return TASKS[name]
+    module, task = GIVEN_MODEL_TASKS[name]
+    found: type[Task[Any]] = getattr(import_module(module), task)
+    return found
 
 
 def pipeline(task: str, model: Any = None, **options: Any) -> Any:
@@ -115,7 +138,7 @@ def pipeline(task: str, model: Any = None, **options: Any) -> Any:
 
     Raises:  InputError if there is no such task or it has no such option; what its `create` raises when it is opened
     """
-    name = task_name(task, (*TASKS, *LATE_TASKS))
+    name = task_name(task, (*TASKS, *GIVEN_MODEL_TASKS, *LATE_TASKS))
     late = LATE_TASKS.get(name)
     if late is not None:
         return import_module(late).PendingGenerator(model, options)
@@ -124,13 +147,13 @@ def pipeline(task: str, model: Any = None, **options: Any) -> Any:
 
 
 async def _created(task: str, model: Any, options: dict[str, Any], host: Host | None) -> Any:
-    create = TASKS[task].create
+    create = task_class(task).create
     if host is not None and "host" in inspect.signature(create).parameters:
         options = {"host": host, **options}
     return await (create(**options) if model is None else create(model, **options))
 
 
 def _check_options(task: str, options: dict[str, Any]) -> None:
-    known = inspect.signature(TASKS[task].create).parameters
+    known = inspect.signature(task_class(task).create).parameters
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}")

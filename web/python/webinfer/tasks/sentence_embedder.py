@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
@@ -19,12 +18,10 @@ from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import ResultField, ResultSchema, Task, files_beside
 from webinfer.tasks.picture_input import closed_on_error
+from webinfer.tasks.token_inputs import IDS, KINDS, LENGTHS, MASK, token_inputs
 from webinfer.tasks.word_pieces import WordPieces
-from webinfer.tensor import Tensor
 
-IDS, MASK, KINDS = "input_ids", "attention_mask", "token_type_ids"
 MEANING = "meaning"
-LENGTHS = (16, 32, 64, 128, 256)  # pieces: a sentence is filled up to the next, so that there are few plans
 BATCH = 8  # sentences of one length that run together; what is left over runs alone
 TINY = 1e-12
 
@@ -155,17 +152,5 @@ class SentenceEmbedder(Task[Embedding]):
 
     async def _run(self, read: Sequence[Sequence[int]], batch: int, length: int) -> list[float]:
         """The vectors of sentences that are filled up to this length, and their number to that of the batch."""
-        ids = array("q", [self._pieces.padding]) * (batch * length)
-        mask = array("q", bytes(8 * batch * length))
-        for row, numbers in enumerate(read):
-            for numbers_of, values in ((ids, numbers), (mask, [1] * len(numbers))):
-                numbers_of[row * length : row * length + len(numbers)] = array("q", values)
-        given: dict[str, array[int] | bytes] = {IDS: ids, MASK: mask, KINDS: bytes(8 * batch * length)}
-        inputs = {i.name: _as(given[i.name], (batch, length), i.dtype) for i in self.session.inputs}
+        inputs = token_inputs(self.session.inputs, read, self._pieces.padding, batch, length)
         return (await self.session.run(inputs))[MEANING].tolist()
-
-
-def _as(values: array[int] | bytes, shape: tuple[int, int], dtype: DType) -> Tensor:
-    """A tensor of numbers that are given in 64 bits, in the type of the model's input."""
-    small = values if dtype is DType.INT64 else array(dtype.letter, memoryview(values).cast("B").cast("q"))
-    return Tensor(small, shape, dtype)
