@@ -14,6 +14,7 @@ from webinfer.errors import InputError, OutOfMemoryError
 
 SizeCheck = Callable[[int, int], None]  # of a picture: raises if it is too large
 ORIENTATION = 0x0112  # of EXIF; 1 is upright
+NOT_TURNED = ("WEBP",)  # formats whose EXIF orientation browsers ignore
 CHANNELS = (1, 2, 3, 4)  # grey, grey and alpha, RGB, RGBA
 SPARSE = 4  # an array whose bytes lie in a span more than so many times as large is copied first
 
@@ -52,7 +53,9 @@ class Pixels(NamedTuple):
 def python_picture(source: Any, check: SizeCheck) -> Pixels | None:
     """The pixels of a Pillow image, or of a picture file: its path or its bytes; None for anything else.
 
-    As a page shows it: turned as its EXIF data say, 16 bits a channel cut to 8, fully transparent pixels black.
+    As a page shows it: turned as its EXIF data say, except in WebP; 16 bits a channel cut to 8; the colours of pixels
+    that are partly transparent rounded by their alpha, those of fully transparent ones black; profiles of colours are
+    not applied.
 
     Raises:  what `check` raises; InputError if it cannot be read
     """
@@ -88,7 +91,8 @@ def _pillow(image: Any, check: SizeCheck) -> Pixels:
 
 def _upright(image: Any) -> Pixels:
     mode = str(getattr(image, "mode", ""))
-    if hasattr(image, "getexif") and image.getexif().get(ORIENTATION, 1) != 1:
+    turns = hasattr(image, "getexif") and getattr(image, "format", None) not in NOT_TURNED
+    if turns and image.getexif().get(ORIENTATION, 1) != 1:
         image = importlib.import_module("PIL.ImageOps").exif_transpose(image)
     width, height = image.width, image.height
     if mode.startswith("I;16") or (mode == "I" and image.getextrema()[1] > 255):  # its upper byte of two
@@ -101,9 +105,8 @@ def _upright(image: Any) -> Pixels:
     if mode == "RGB" and not _transparent(image):
         return Pixels(width, height, image.tobytes("raw", "RGBX"), PixelLayout.rgba(width))
     rgba = image.convert("RGBA")
-    if hasattr(rgba, "getchannel") and rgba.getchannel("A").getextrema()[0] == 0:
-        seen = rgba.getchannel("A").point([0] + [255] * 255)
-        rgba.paste((0, 0, 0, 0), mask=seen.point([255] + [0] * 255))
+    if hasattr(rgba, "getchannel") and rgba.getchannel("A").getextrema()[0] < 255:
+        rgba = rgba.convert("RGBa").convert("RGBA")  # browsers hold colours times alpha, and round them so
     return Pixels(width, height, memoryview(rgba.tobytes()), PixelLayout.rgba(width))
 
 
