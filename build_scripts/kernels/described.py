@@ -23,7 +23,7 @@ _CALLS = {
     **{name: f"__builtin_{name}f({{}})" for name in ("ceil", "exp", "floor", "log", "sqrt")},
     "//": "({} / {})", "abs": "MAGNITUDE({})", "clamp": "CLAMP({}, {}, {})", "larger": "LARGER({}, {})",
     "max": "LARGER({}, {})", "min": "SMALLER({}, {})", "real": "(float)({})", "select": "({} ? {} : {})",
-    "smaller": "SMALLER({}, {})", "whole": "(int32_t)({})", **BITS,
+    "shift_right": "({} >> {})", "smaller": "SMALLER({}, {})", "whole": "(int32_t)({})", **BITS,
 }  # fmt: skip
 _SYNTAX = {
     "indent": "  ",

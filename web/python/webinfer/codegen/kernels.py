@@ -131,7 +131,7 @@ _SHADER_CALLS = {
     **{name: name + "({})" for name in ("abs", "ceil", "exp", "floor", "log", "sqrt")},
     "**": "pow({}, {})", "//": "({} / {})", "clamp": "clamp({}, {}, {})", "larger": "max({}, {})", "max": "max({}, {})",
     "min": "min({}, {})", "real": "f32({})", "round_even": "round({})", "select": "select({2}, {1}, {0})",
-    "smaller": "min({}, {})", "whole": "i32({})", **BITS,
+    "shift_right": "({} >> u32({}))", "smaller": "min({}, {})", "whole": "i32({})", **BITS,
 }  # fmt: skip
 _SHADER_GROW = {"largest": "{name} = max({name}, {value});", "sum": "{name} += {value};"}
 
@@ -174,12 +174,19 @@ def described(kernel: Kernel, form: ShaderForm) -> Described:
     }
     syntax = Syntax(
         language, "let {name} = {value};", begin, "for (var {name} = 0; {name} < {end}; {name}++) {{", _SHADER_GROW,
-        "return y_v({value});" if form.quads and not form.wide else "return {value};",
+        f"return {_result(kernel, form)};",
     )  # fmt: skip
     statements = Statements(syntax, kernel.value, 1, name_of)
     statements.give(kernel.value)
     head = "fn four(at: u32) -> y_v {" if form.quads else "fn element(at: u32) -> y_t {"
     return Described("\n".join([head, *_indices(kernel), *statements.lines, "}"]))
+
+
+def _result(kernel: Kernel, form: ShaderForm) -> str:
+    """How a value becomes the element or the quad that a function gives."""
+    if form.quads:
+        return "{value}" if form.wide else "y_v({value})"
+    return "y_t({value})" if kernel.gives is Kind.NUMBER else "{value}"
 
 
 def _load(kind: Kind, unsigned: bool) -> str:

@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from webinfer.expr.formula import Formula, Operand, formula, primitive
 
 _RESERVED = {"at", "begin", "end", "first", "from", "line", "run", "unit", "y"}  # names in the texts of kernels
+_EACH = frozenset({"+", "-", "*", "neg"})  # what languages apply to a vector and a number alike
 real = primitive("real")  # an index as a float
+shift_right = primitive("shift_right")  # (an integer, by how many bits); the sign comes along
 whole = primitive("whole")  # a float as an index, cut towards zero; it is in the range of indices
 
 
@@ -247,6 +249,8 @@ def _runs(part: Formula, last: Axis, names: Sequence[str]) -> bool:
     if part.name == "select":
         condition, chosen, other = part.parts
         return not _depends(condition, names) and _runs(chosen, last, names) and _runs(other, last, names)
+    if part.name not in _EACH and part.parts:
+        return not _depends((part,), names) and not any(_depends(inner, names) for inner in part.parts)
     return part.name not in names and all(_runs(inner, last, names) for inner in part.parts)
 
 

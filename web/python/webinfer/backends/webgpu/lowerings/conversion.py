@@ -25,11 +25,14 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
     write,
 )
+from webinfer.backends.webgpu.lowerings.described import dispatch
 from webinfer.codegen.elements import Element, bits_of, place_of
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
+from webinfer.expr import formula as f
+from webinfer.expr.kernel import Axis, Kernel, Kind, Read, Tensor, axes, real, reals, sizes, whole
 from webinfer.graph.ir import Node, Quantization, TensorType, Value
 from webinfer.lowering.affine import is_stored, scale_of, zero_of
 
@@ -133,29 +136,39 @@ def ints(values: Sequence[int]) -> Literal:
     return Literal(struct.pack(f"<{len(values)}i", *values), DType.INT32)
 
 
+def channel_reads(
+    type: TensorType, channels: int, inner: int, *names: str
+) -> tuple[Read, list[Read], tuple[Axis, ...]]:
+    """An element of a tensor, the numbers of its channel, and the space of (outer, channel, inner)."""
+    outer, depth, size = sizes(outer=type.size // max(channels * inner, 1), channels=channels, inner=inner)
+    o, c, i = axes(o=outer, c=depth, i=size)
+    tables = [Tensor(name, (depth,), Kind.NUMBER) for name in names]
+    return Tensor("x", (outer, depth, size), Kind.NUMBER)[o, c, i], [table[c] for table in tables], (o, c, i)
+
+
 def dequantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """dequantize.wgsl: the real numbers that the stored integers of x stand for."""
+    """The real numbers that the stored integers of x stand for: (x - zero point) * scale."""
     assert x.type.quant is not None
     scales, zeros, inner = scale_literals(x.type.quant, x.type.shape)
-    bindings = (read("x", x), read("scales", floats(scales)), read("zero_points", ints(zeros)), write("y", y))
-    params = u32(count=y.type.size, channels=len(scales), inner=inner)
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("dequantize", {"workgroup": WORKGROUP}, bindings, params, groups, "to real numbers")
+    stored, (scale, zero), space = channel_reads(x.type, len(scales), inner, "scales", "zero_points")
+    inputs = (stored.tensor, scale.tensor, zero.tensor)
+    kernel = Kernel("dequantize", inputs, space, real(whole(stored) - zero) * scale, Kind.NUMBER)
+    return dispatch(kernel, (x, floats(scales), ints(zeros)), y, target, "to real numbers")
 
 
 def quantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """quantize.wgsl: x in y's scale, rounded to the nearest integer with ties to even, saturated."""
+    """x in y's scale, rounded to the nearest integer with ties to even, saturated; a NaN is the zero point."""
     assert y.type.quant is not None
     scales, zeros, inner = scale_literals(y.type.quant, y.type.shape)
-    inverse = floats([round_to_f32(1.0 / s) if s else 0.0 for s in scales])
-    low, high = y.type.dtype.range
-    bindings = (read("x", x), read("inverse", inverse), read("zero_points", ints(zeros)), write("y", y))
-    params = (
-        *u32(count=y.type.size, channels=len(scales), inner=inner),
-        *f32(low=max(float(low), -2147483520.0), high=min(float(high), 2147483520.0)),
-    )
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("quantize", {"workgroup": WORKGROUP}, bindings, params, groups, "to stored integers")
+    inverses = floats([round_to_f32(1.0 / s) if s else 0.0 for s in scales])
+    least, most = y.type.dtype.range
+    low, high = reals(low=max(float(least), -2147483520.0), high=min(float(most), 2147483520.0))
+    number, (inverse, zero_point), space = channel_reads(x.type, len(scales), inner, "inverse", "zero_points")
+    zero, v = real(zero_point), f.round_even(real(number) * inverse)
+    value = f.clamp(f.select(f.equal(v, v), v, 0.0), low - zero, high - zero) + zero
+    inputs = (number.tensor, inverse.tensor, zero_point.tensor)
+    kernel = Kernel("quantize", inputs, space, value, Kind.NUMBER)
+    return dispatch(kernel, (x, inverses, ints(zeros)), y, target, "to stored integers")
 
 
 def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Lower, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Lower,
+    Source,
+    Target,
+    groups_for,
+    read,
+    source_dtype,
+    write,
+)
 from webinfer.codegen.elements import Element as Bits
 from webinfer.codegen.elements import bits_of, element_of, place_of
 from webinfer.codegen.kernels import ShaderForm, described
@@ -14,7 +25,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real
-from webinfer.graph.ir import Node
+from webinfer.graph.ir import Node, Value
 from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
 
@@ -42,19 +53,24 @@ def lower(node: Node, target: Target) -> list[Dispatch]:
 
     Raises:  UnsupportedOpError for sums of 64-bit numbers, of which only the low 32 bits would count
     """
-    kernel, inputs, y = kernel_of(node), [v for v in node.inputs if v is not None], node.output
+    kernel, y = kernel_of(node), node.output
     if kernel.gives is Kind.NUMBER and y.type.dtype.itemsize == 8:
         raise UnsupportedOpError([f"{kernel.name} of {y.type.dtype}; only their low 32 bits would count"])
+    return [dispatch(kernel, [v for v in node.inputs if v is not None], y, target)]
+
+
+def dispatch(kernel: Kernel, inputs: Sequence[Source], y: Value, target: Target, why: str = "") -> Dispatch:
+    """described.wgsl for a kernel, on the sources that its inputs are; `why` tells people more than how it goes."""
     element = _ELEMENT[kernel.gives](y.type.dtype)
     quads = _in_quads(kernel, element)
-    unsigned = {t.name for t, v in zip(kernel.inputs, inputs, strict=True) if v.type.dtype in _UNSIGNED}
+    unsigned = {t.name for t, v in zip(kernel.inputs, inputs, strict=True) if source_dtype(v) in _UNSIGNED}
     form = ShaderForm(quads, element is Bits.BITS64, frozenset(unsigned))
-    bindings = [read(t.name, v, _ELEMENT[t.kind](v.type.dtype)) for t, v in zip(kernel.inputs, inputs, strict=True)]
+    bindings = [read(t.name, v, _ELEMENT[t.kind](source_dtype(v))) for t, v in zip(kernel.inputs, inputs, strict=True)]
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": described(kernel, form), "quads": quads}
     params = (*u32(count=y.type.size), *_params(kernel, y.type.dtype, quads))
-    groups, why = groups_for(-(-y.type.size // 4), target), "four at a time" if quads else "element by element"
+    groups, how = groups_for(-(-y.type.size // 4), target), "four at a time" if quads else "element by element"
     bindings.append(write("y", y, element))
-    return [Dispatch("described", variables, tuple(bindings), params, groups, why, label=kernel.name)]
+    return Dispatch("described", variables, tuple(bindings), params, groups, why or how, label=kernel.name)
 
 
 _UNSIGNED = (DType.UINT32, DType.UINT64)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import floats, ints, scale_literals
-from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
+from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, read
+from webinfer.backends.webgpu.lowerings.conversion import channel_reads, floats, ints, scale_literals
+from webinfer.backends.webgpu.lowerings.described import dispatch
+from webinfer.codegen.prelude import Param, i32
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
+from webinfer.expr import formula as f
+from webinfer.expr.broadcast import broadcast_reads
+from webinfer.expr.formula import Formula
+from webinfer.expr.kernel import Axis, Kernel, Kind, Read, real, reals, shift_right, sizes, whole
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lowering.affine import scale_of, stored_bounds, sum_factors, zero_of
+from webinfer.ops.activation import Activation
 
 
 def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
-    """Weights minus their zero points as int32, and the dispatch of center_weights.wgsl that makes them."""
+    """Weights minus their zero points as int32, and the dispatch that makes them."""
     assert w.type.quant is not None
     _, zeros, inner = scale_literals(w.type.quant, w.type.shape)
     wide = Value(w.name, TensorType(w.type.shape, DType.INT32))
-    bindings = (read("x", w), read("zero_points", ints(zeros)), write("y", wide))
-    params = u32(count=w.type.size, channels=len(zeros), inner=inner)
-    groups = groups_for(-(-w.type.size // 4), target)
-    return wide, Dispatch("center_weights", {"workgroup": WORKGROUP}, bindings, params, groups, "zero points off")
+    x, (zero,), space = channel_reads(w.type, len(zeros), inner, "zero_points")
+    kernel = Kernel("center_weights", (x.tensor, zero.tensor), space, whole(x) - zero, Kind.NUMBER)
+    return wide, dispatch(kernel, (w, ints(zeros)), wide, target, "zero points off")
 
 
 def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
@@ -43,45 +47,45 @@ def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
     return bindings, i32(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=low, high=high)
 
 
+def _operands(a: Value, b: Value, y: Value) -> tuple[tuple[Axis, ...], tuple[Read, Read], tuple[Formula, Formula]]:
+    """The space of y, both operands, and these without their zero points."""
+    space, (p, q) = broadcast_reads(y.type.shape, {n: (v.type.shape, Kind.NUMBER) for n, v in (("a", a), ("b", b))})
+    a_zero, b_zero = sizes(a_zero=zero_of(a.type), b_zero=zero_of(b.type))
+    return space, (p, q), (p - a_zero, q - b_zero)
+
+
+def _stored(value: Formula, y: Value, activation: Activation) -> Formula:
+    """The stored integer of a value in y's units."""
+    low, high = stored_bounds(y.type, activation)
+    y_zero, least, most = sizes(y_zero=zero_of(y.type), low=low, high=high)
+    return f.clamp(value + y_zero, least, most)
+
+
 def quantized_sum(node: Node, target: Target) -> Dispatch:
-    """quantized_sum.wgsl: a + b or a - b in fixed point with factors of 21 bits.
+    """a + b or a - b in fixed point with factors of 21 bits: (p*(a - a_zero) + q*(b - b_zero) + half) >> shift.
 
     Raises:  UnsupportedOpError for scales that are too far apart
+    Source:  ai-edge-litert's default delegate
     """
     a, b, y = node.required_input(0), node.required_input(1), node.output
     factors = sum_factors(a.type, b.type, y.type)
     if factors is None:
         ratios = [round_to_f32(scale_of(v.type) / scale_of(y.type)) for v in (a, b)]
         raise UnsupportedOpError([f"{node.op.name}: scales {ratios} of the inputs over the result's are out of range"])
-    p, q, shift = factors
-    low, high = stored_bounds(y.type, node.attrs.activation)
-    sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
-    params = (
-        *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
-        *u32(count=y.type.size, shift=shift),
-        *i32(a_factor=p, b_factor=q if node.op.name == "add" else -q, half=1 << (shift - 1)),
-        *i32(a_zero=zero_of(a.type), b_zero=zero_of(b.type), y_zero=zero_of(y.type), low=low, high=high),
-    )
-    bindings = (read("a", a), read("b", b), write("y", y))
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch(
-        "quantized_sum", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "fixed point"
-    )
+    p, q, bits = factors
+    signed = q if node.op.name == "add" else -q
+    a_factor, b_factor, half, shift = sizes(a_factor=p, b_factor=signed, half=1 << (bits - 1), shift=bits)
+    space, reads, (x, z) = _operands(a, b, y)
+    value = _stored(shift_right(a_factor * x + b_factor * z + half, shift), y, node.attrs.activation)
+    kernel = Kernel("quantized_sum", (reads[0].tensor, reads[1].tensor), space, value, Kind.NUMBER)
+    return dispatch(kernel, (a, b), y, target, "fixed point")
 
 
 def quantized_product(node: Node, target: Target) -> Dispatch:
-    """quantized_product.wgsl: a * b in integers, rounded once."""
+    """a * b in integers, rounded once: saturate(round_even((a - a_zero)*(b - b_zero)*scale) + y_zero)."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    low, high = stored_bounds(y.type, node.attrs.activation)
-    sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
-    params = (
-        *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
-        *u32(count=y.type.size),
-        *f32(scale=round_to_f32(round_to_f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type))),
-        *i32(a_zero=zero_of(a.type), b_zero=zero_of(b.type), y_zero=zero_of(y.type), low=low, high=high),
-    )
-    bindings = (read("a", a), read("b", b), write("y", y))
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch(
-        "quantized_product", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "integers"
-    )
+    (scale,) = reals(scale=round_to_f32(round_to_f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type)))
+    space, reads, (x, z) = _operands(a, b, y)
+    value = _stored(whole(f.round_even(real(x * z) * scale)), y, node.attrs.activation)
+    kernel = Kernel("quantized_product", (reads[0].tensor, reads[1].tensor), space, value, Kind.NUMBER)
+    return dispatch(kernel, (a, b), y, target, "integers")
