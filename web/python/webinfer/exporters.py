@@ -6,7 +6,7 @@ package = await webinfer.package.compile_model(webinfer.from_sklearn(estimator, 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import io
 import os
 import tempfile
@@ -49,7 +49,8 @@ def from_torch(
 
     `inputs` and `outputs` name its ends. `open_sizes` leaves sizes open, by input or output: {"input": {0: "batch"}}.
 
-    Raises:  InputError if PyTorch is not installed; UnsupportedOpError if its exporter refuses the module
+    Raises:  InputError if PyTorch is not installed, or the module does not run on the sample; UnsupportedOpError if
+             PyTorch's exporters refuse it
     """
     torch = _needed("torch", "from_torch")
     given, training = (sample if isinstance(sample, tuple) else (sample,)), getattr(module, "training", False)
@@ -57,19 +58,29 @@ def from_torch(
     refused: list[str] = []
     try:
         module.eval()
-        for dynamo in (False, True):  # the older exporter needs nothing else, the newer one onnxscript
-            file = io.BytesIO()
-            try:
-                with torch.no_grad(), _plain_attention(torch):
+        with torch.no_grad(), _plain_attention(torch):
+            _try_out(module, given)
+            for dynamo in (False, True):  # the older exporter needs nothing else
+                if dynamo and importlib.util.find_spec("onnxscript") is None:
+                    refused.append("PyTorch's newer exporter needs onnxscript: pip install onnxscript")
+                    break
+                file = io.BytesIO()
+                try:
                     torch.onnx.export(module, given, file, opset_version=opset, dynamo=dynamo, **options)
-                return OnnxModel(file.getvalue())
-            except ImportError as error:
-                refused.append(str(_missing(error, "its newer exporter")))
-            except Exception as error:
-                refused.append(f"PyTorch cannot export {type(module).__name__}: {error}")
+                    return OnnxModel(file.getvalue())
+                except Exception as error:
+                    refused.append(f"PyTorch cannot export {type(module).__name__}: {error}")
     finally:
         module.train(training)
     raise UnsupportedOpError(refused)
+
+
+def _try_out(module: Any, given: tuple[Any, ...]) -> None:
+    """Raises InputError if the module does not run on the sample, which the exporters would tell at length."""
+    try:
+        module(*given)
+    except Exception as error:
+        raise InputError(f"{type(module).__name__} does not run on the sample: {error}") from error
 
 
 @contextmanager

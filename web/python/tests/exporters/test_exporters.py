@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 
@@ -94,3 +95,45 @@ def test_modules_give_the_answers_of_pytorch() -> None:
             given = torch.randn(batch, 3, 8, 8)
             found = session.run({"x": given.numpy()})["y"].numpy()
             assert np.allclose(found, module.eval()(given).numpy(), atol=1e-4)
+
+
+def _torch(export):
+    """What `from_torch` asks of PyTorch, for machines without it."""
+    torch = types.ModuleType("torch")
+    torch.no_grad = contextlib.nullcontext
+    torch.onnx = types.SimpleNamespace(export=export)
+    return torch
+
+
+class _Module:
+    training = True
+
+    def __call__(self, *given):
+        if given == ("wrong",):
+            raise RuntimeError("shapes do not fit")
+
+    def eval(self):
+        self.training = False
+
+    def train(self, mode):
+        self.training = mode
+
+
+def test_modules_are_exported_in_evaluation_and_refusals_are_told(monkeypatch) -> None:
+    seen = []
+
+    def export(module, given, file, *, dynamo, **options):
+        seen.append((module.training, given, dynamo, options["input_names"], options["opset_version"]))
+        if options["input_names"] is None:
+            raise RuntimeError("no such operator")
+        file.write(b"model")
+
+    monkeypatch.setitem(sys.modules, "torch", _torch(export))
+    module = _Module()
+    assert webinfer.from_torch(module, "x", inputs=["a"]) == b"model"
+    assert seen == [(False, ("x",), False, ["a"], 18)]
+    with pytest.raises(UnsupportedOpError, match="cannot export _Module: no such operator"):
+        webinfer.from_torch(module, ("x", "y"))
+    with pytest.raises(InputError, match="does not run on the sample: shapes do not fit"):
+        webinfer.from_torch(module, "wrong")
+    assert module.training
