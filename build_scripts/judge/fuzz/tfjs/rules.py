@@ -90,6 +90,8 @@ RULES: tuple[Rule, ...] = (
         frozenset(["Abs"]), "TensorFlow's is exact; the runtime takes integers through float32", reads_beyond(2.0**24)
     ),
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
+    Rule(frozenset(["AddN"]), "a sum of -0 is -0; the runtime begins with 0", reads_negative_zero),
+    Rule(frozenset(["Mod", "FloorMod"]), "a rest by an infinity is NumPy's; the runtime adds the infinity", reads_odd),
     Rule(frozenset(["Equal", "NotEqual"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(
         frozenset("All Any Max Min".split()),

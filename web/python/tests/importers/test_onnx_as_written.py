@@ -252,3 +252,16 @@ def test_the_least_divisor_of_a_mean_variance_normalization_is_added_to_the_devi
     x = np.float32([[1e-4, 3e-4], [1e-5, 2e-5], [3, -3], [2, 2]])
     got = asyncio.run(_run(_built([_n("MeanVarianceNormalization", "x", "y", axes=[1])], {"x": x}, "y"), "wasm", x=x))
     np.testing.assert_allclose(got["y"], [[-1, 1], [-1, 1], [1, -1], [0, 0]], atol=3e-4)
+
+
+@pytest.mark.parametrize(("op", "axis"), [("ReverseSequence", 1), ("TensorScatter", 0)])
+def test_sequences_of_no_batch_stay_as_they_are(op: str, axis: int) -> None:
+    nodes = [_n("Slice", "x none none axes", "e"), _n(op, "e e" if op == "TensorScatter" else "e lengths", "y")]
+    constants = {"none": np.zeros(1, "i8"), "axes": np.array([axis]), "lengths": np.zeros(0, "i8")}
+    data, x = (
+        _built(nodes, {"x": np.zeros((3, 4, 2), "f4")}, "y", constants=constants, opset=24),
+        np.zeros((3, 4, 2), "f4"),
+    )
+    assert asyncio.run(_run(data, "wasm", x=x))["y"].shape == tuple(
+        0 if i == axis else n for i, n in enumerate(x.shape)
+    )

@@ -207,3 +207,10 @@ def test_windows_whose_reduction_is_a_subgraph(
     got = computed(read_model(data), [given])[0]
     assert got.shape == want.shape
     np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_a_sequence_of_no_batch_is_reversed_to_nothing() -> None:
+    w = Writer()
+    x, y = w.input("x", (0, 7, 1)), w.tensor("y", (0, 7, 1))
+    w.node("REVERSE_SEQUENCE", [x, w.constant("lengths", np.zeros(0, np.int32))], [y], seq_dim=1, batch_dim=0)
+    assert computed(read_model(w.finish(y)), [np.zeros((0, 7, 1), np.float32)])[0].shape == (0, 7, 1)

@@ -260,7 +260,7 @@ def _reverse_sequence(op: Operation) -> Value:
             front = op.emit(mv.REVERSE, [op.cut(row, time, 0, length)], mv.ReverseAttrs((time,)))
             row = front if length == size else op.concat([front, op.cut(row, time, length, size - length)], time)
         rows.append(row)
-    return op.concat(rows, batch) if len(rows) > 1 else rows[0]
+    return op.concat(rows, batch) if len(rows) > 1 else rows[0] if rows else x
 
 
 def _center_crop_pad(op: Operation) -> Value:

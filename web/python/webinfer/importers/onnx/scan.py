@@ -146,6 +146,8 @@ def _tensor_scatter(op: Operation) -> Value:
     size, count = x.type.shape[axis], rows.type.shape[axis]
     if axis == 0 or len(starts) != x.type.shape[0] or count > size:
         op.fail(f"rows {rows.type.shape} from {starts} do not fit {x.type.shape}")
+    if not x.type.size:
+        return x
     batches = []
     for i, start in enumerate(starts):
         old, new = op.cut(x, 0, i, 1), op.cut(rows, 0, i, 1)

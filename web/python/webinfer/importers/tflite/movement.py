@@ -211,7 +211,7 @@ def _reverse_sequence(op: Operation) -> Value:
         row = op.cut(x, batch, i, 1)
         head = op.emit(mv.REVERSE, [op.cut(row, along, 0, length)], mv.ReverseAttrs((along,)))
         rows.append(op.concat([head, op.cut(row, along, length, size - length)], along))
-    return op.concat(rows, batch)
+    return op.concat(rows, batch) if rows else x
 
 
 CONVERTERS: dict[str, Row] = {
