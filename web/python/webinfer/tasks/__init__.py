@@ -65,6 +65,8 @@ __all__ = [
     "HandLandmarks",
     "HolisticLandmarker",
     "ImageClassifier",
+    "ImageEmbedder",
+    "ImageEmbedding",
     "Landmark",
     "Landmarks",
     "Mask",
@@ -98,14 +100,16 @@ TASKS: dict[str, type[Task[Any]]] = {
 }  # fmt: skip
 
 LATE_TASKS = {"text-generation": "webinfer.language.generator"}  # of rooms that are imported when they are asked for
-# Tasks that no published model belongs to, which are given one: they are imported when they are asked for.
+# Tasks that no published model is made for: they are given one, or take another task's, and are imported on demand.
 GIVEN_MODEL_TASKS = {
     "depth-estimation": ("webinfer.tasks.depth_estimator", "DepthEstimator"),
+    "image-embedding": ("webinfer.tasks.image_embedder", "ImageEmbedder"),
     "text-classification": ("webinfer.tasks.text_classifier", "TextClassifier"),
 }
 
 if TYPE_CHECKING:
     from webinfer.tasks.depth_estimator import DepthEstimator, DepthMap
+    from webinfer.tasks.image_embedder import ImageEmbedder, ImageEmbedding
     from webinfer.tasks.text_classifier import TextClassifier
 else:
 
@@ -113,8 +117,10 @@ else:
         if name in ("SoundEvent", "Speech"):
             warn(f"webinfer.tasks.{name}", "AudioSegment")
             return AudioSegment
-        for module in (module for module, task in GIVEN_MODEL_TASKS.values() if name in (task, "DepthMap")):
-            return getattr(import_module(module), name)
+        results = {"DepthMap": "DepthEstimator", "ImageEmbedding": "ImageEmbedder"}
+        for module, task in GIVEN_MODEL_TASKS.values():
+            if task == results.get(name, name):
+                return getattr(import_module(module), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

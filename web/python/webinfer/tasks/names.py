@@ -23,7 +23,8 @@ ALIASES = {
     "feature-extraction": "sentence-embedding", "sentence-similarity": "sentence-embedding",
     "text-embedder": "sentence-embedding", "sentence-embedder": "sentence-embedding",
     "file-type-classifier": "file-type", "file-type-detection": "file-type", "chat": "text-generation",
-    "depth-estimator": "depth-estimation", "text-classifier": "text-classification",
+    "depth-estimator": "depth-estimation", "image-embedder": "image-embedding",
+    "image-feature-extraction": "image-embedding", "text-classifier": "text-classification",
     "sentiment-analysis": "text-classification",
 }  # fmt: skip
 
