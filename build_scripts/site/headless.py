@@ -1,12 +1,14 @@
-"""Face detection on the sample photo in headless Chromium, once per backend, as a table and a picture."""
+"""Face detection on a photo in headless Chromium, once per backend, as a table and a picture, or as JSON."""
 
+import contextlib
 import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from playwright.sync_api import Browser, Page
 
 from build_scripts.errors import BuildError
@@ -31,35 +33,65 @@ class Outcome:
     error: str
 
     @property
+    def ran(self) -> bool:
+        """Whether the page ran on this very backend."""
+        return self.result is not None and self.result["backend"] == self.backend
+
+    @property
     def found(self) -> bool:
         """Whether the page ran on this very backend and saw a face."""
         return self.result is not None and self.result["backend"] == self.backend and bool(self.result["faces"])
 
 
-def run_headless(isolated: bool) -> int:
-    """0 when every backend found the face and the boxes agree."""
+@dataclass(frozen=True)
+class Asked:
+    """What to look at: a photo (None: the sample), a model of the page (empty: its first); whether to tell JSON."""
+
+    photo: Path | None = None
+    model: str = ""
+    json: bool = False
+
+
+def run_headless(isolated: bool, asked: Asked = Asked()) -> int:
+    """0 when every backend found the sample's face, or ran on the given photo, and the boxes agree."""
     with running_server(Settings(isolated=isolated)) as address, driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
         try:
-            print(f"\nChromium {browser.version}, {address}")
-            outcomes = [detect(browser, address, backend) for backend in inference_backends()]
+            if not asked.json:
+                print(f"\nChromium {browser.version}, {address}")
+            outcomes = [detect(browser, address, backend, asked) for backend in inference_backends()]
         finally:
             browser.close()
+    if asked.json:
+        print(json.dumps({"photo": str(asked.photo or ""), "results": [facts_of(outcome) for outcome in outcomes]}))
+        with contextlib.redirect_stdout(sys.stderr):
+            return verdict(outcomes, asked.photo is None)
     print_table(outcomes)
-    annotate(outcomes, PICTURE)
+    annotate(outcomes, PICTURE, asked.photo or IMAGES / "astronaut.png")
     print(f"\npicture: {PICTURE.relative_to(ROOT)}")
-    return verdict(outcomes)
+    return verdict(outcomes, asked.photo is None)
 
 
-def detect(browser: Browser, address: str, backend: str) -> Outcome:
+def facts_of(outcome: Outcome) -> dict[str, Any]:
+    """What --json prints of a backend: backend, model, reason, faces in pixels, times in ms; or the error."""
+    if outcome.result is None:
+        return {"backend": outcome.backend, "error": outcome.error}
+    keys = ("backend", "model", "reason", "faces", "times", "first_ms")
+    return {key: outcome.result[key] for key in keys if key in outcome.result}
+
+
+def detect(browser: Browser, address: str, backend: str, asked: Asked = Asked()) -> Outcome:
     """Opens the page for one backend and waits for its machine-readable result."""
     page = browser.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     try:
-        page.goto(f"{address}/face-detection?backend={backend}")
+        page.goto(f"{address}/face-detection?backend={backend}{f'&model={asked.model}' if asked.model else ''}")
         error, result = said(page, LIMIT_S)
+        if result and asked.photo:
+            page.set_input_files("#file", asked.photo)
+            error, result = said(page, LIMIT_S, json.loads(result)["count"])
         if error:
             return Outcome(backend, None, readable(error))
         if result:
@@ -69,14 +101,14 @@ def detect(browser: Browser, address: str, backend: str) -> Outcome:
         page.close()
 
 
-def said(page: Page, limit_s: float) -> tuple[str, str]:
-    """The error or the result that a page says first, as JSON; two empty texts if neither comes in time."""
+def said(page: Page, limit_s: float, after: int = 0) -> tuple[str, str]:
+    """The error, or the first result behind number `after`, that a page says, as JSON; empty texts if none comes."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         # The page's strict CSP forbids wait_for_function, which evaluates text inside the page.
         data = page.evaluate("() => ({...document.documentElement.dataset})")
         error, result = data.get("webinferError", ""), data.get("webinferResult", "")
-        if error or result:
+        if error or (result and json.loads(result).get("count", 1) > after):
             return error, result
         page.wait_for_timeout(50)
     return "", ""
@@ -111,9 +143,9 @@ def print_table(outcomes: list[Outcome]) -> None:
             print(f"{outcome.backend}: {outcome.result['reason']}")
 
 
-def annotate(outcomes: list[Outcome], target: Path) -> None:
+def annotate(outcomes: list[Outcome], target: Path, photo: Path) -> None:
     """Draws every backend's boxes and keypoints over the photo."""
-    picture = Image.open(IMAGES / "astronaut.png").convert("RGB")
+    picture = ImageOps.exif_transpose(Image.open(photo)).convert("RGB")
     draw = ImageDraw.Draw(picture)
     for inset, outcome in enumerate(outcomes):
         colour, width = COLOURS[inset % len(COLOURS)], max(4 - 2 * inset, 1)
@@ -128,16 +160,20 @@ def annotate(outcomes: list[Outcome], target: Path) -> None:
     picture.save(target)
 
 
-def verdict(outcomes: list[Outcome]) -> int:
-    """0 when all found the face and agree; prints why not otherwise."""
+def verdict(outcomes: list[Outcome], faces: bool = True) -> int:
+    """0 when all ran, found the face where there is one (`faces`) and agree; prints why not otherwise."""
     for outcome in outcomes:
-        if not outcome.found:
+        if not (outcome.found if faces else outcome.ran):
             used = outcome.result["backend"] if outcome.result else "none"
             print(f"FAILED: {outcome.backend} did not find the face (ran on: {used}) {outcome.error}")
         elif outcome.error:
             print(f"FAILED: {outcome.backend} left errors in the console: {outcome.error}")
-    if not all(outcome.found and not outcome.error for outcome in outcomes):
+    if not all((outcome.found if faces else outcome.ran) and not outcome.error for outcome in outcomes):
         return 1
+    counts = {len(outcome.result["faces"]) for outcome in outcomes if outcome.result}
+    if counts == {0} or len(counts) > 1:
+        print(f"{'agreed: there is no face' if counts == {0} else f'FAILED: {sorted(counts)} faces were found'}")
+        return int(counts != {0})
     boxes = [outcome.result["faces"][0]["box"] for outcome in outcomes if outcome.result]
     agreement = min(intersection_over_union(boxes[0], box) for box in boxes)
     print(f"{'agreed' if agreement >= MIN_IOU else 'FAILED'}: the boxes overlap by {agreement:.4f} (IoU)")

@@ -2,7 +2,9 @@
 // engine's own files in web/static/.
 
 import { PlayerError, formed, ofGpu, whole } from "./errors.js";
+import { checkGpu } from "./checks.js";
 import { part } from "./package_file.js";
+import { tensorsOf } from "./tensors.js";
 import { openDevice } from "../../static/gpu/gpu_device.js";
 import { Pictures } from "../../static/gpu/gpu_picture.js";
 import { Program } from "../../static/gpu/gpu_program.js";
@@ -34,6 +36,7 @@ export async function openProgram(file, header, device, onProgress) {
   const row = formed(() => header.webgpu.filter((each) => fits(each, device)).at(-1));
   if (!row) throw new PlayerError("unavailable", "the package has no plan for this GPU");
   const [plan, shaders] = await Promise.all([file.json(row.section), file.json(SHADERS)]);
+  formed(() => checkGpu(plan, shaders, tensorsOf(header), device.gpu.limits.maxBufferSize));
   const made = formed(() => new GpuPlan(plan, header, device));
   await made.load(shaders, file.section(WEIGHTS), onProgress).catch((error) => {
     made.close();

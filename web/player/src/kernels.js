@@ -2,7 +2,9 @@
 // With threads, workers walk the same program (web/static/engine/thread_worker.js).
 
 import { PlayerError, formed, whole } from "./errors.js";
+import { checkWasm } from "./checks.js";
 import { part } from "./package_file.js";
+import { tensorsOf } from "./tensors.js";
 import { startWorker } from "./workers.js";
 
 const PAGE = 65536;
@@ -19,7 +21,7 @@ export function whyOneThread() {
 }
 
 /** The package's plan on as many threads as asked for and can be had. */
-export async function openKernels(file, header, threads, starters) {
+export async function openKernels(file, header, threads, starters, tensors = tensorsOf(header)) {
   if (!globalThis.WebAssembly) throw new PlayerError("unavailable", "this browser runs no WebAssembly");
   const many = threads > 1 && !whyOneThread();
   const rows = formed(() => (header.wasm ?? []).filter((row) => row.threads > 1 === many));
@@ -32,11 +34,14 @@ export async function openKernels(file, header, threads, starters) {
       module = await WebAssembly.compile(await file.section(`${row.section}/kernels`));
     } catch (error) {
       if (error instanceof PlayerError) throw error;
-      problem = new PlayerError("unavailable", `the package's ${row.isa} kernels do not run in this browser`, error);
+      const policy = /content security policy|unsafe-eval/i.test(error.message);
+      const why = policy ? "the page's security policy refuses WebAssembly: it needs script-src 'wasm-unsafe-eval'" : `the package's ${row.isa} kernels do not run in this browser`;
+      problem = new PlayerError("unavailable", why, error);
       continue;
     }
     const [plan, ...sources] = await parts;
     const kernels = new Kernels(row, plan, module);
+    formed(() => checkWasm(plan, tensors, sources, kernels.facts(row)));
     if (many) await kernels.startThreads(Math.min(threads, row.threads), starters);
     formed(() => kernels.fill(sources));
     return kernels;
@@ -59,6 +64,11 @@ class Kernels {
     const pages = formed(() => Math.ceil(whole(plan.top) / PAGE));
     this.memory = row.threads > 1 ? sharedMemory(pages) : newMemory({ initial: pages, maximum: MAX_BYTES / PAGE });
     this.exports = formed(() => new WebAssembly.Instance(module, { env: { memory: this.memory } }).exports);
+  }
+
+  /** What a plan is checked against. */
+  facts({ threads }) {
+    return { heap: this.exports.__heap_base.value, abi: this.exports.abi && this.exports.abi() >>> 0, threads };
   }
 
   /** Writes weights and programs, and runs what runs once. */

@@ -1,11 +1,12 @@
 // A loaded package: runs on a GPU or on the processor, and goes on when the GPU is lost.
 
+import { checkHeader } from "./checks.js";
 import { PlayerError, formed, typed } from "./errors.js";
 import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
 import { DECODERS } from "./results.js";
-import { bytesOf, outputOf, tensorOf } from "./tensors.js";
+import { bytesOf, outputOf, tensorsOf } from "./tensors.js";
 
 const BACKENDS = ["webgpu", "wasm"];
 const MAX_LOSSES = 2; // of a GPU; then the processor takes over
@@ -17,10 +18,11 @@ export class Model {
     this.options = options;
     formed(() => {
       this.name = String(header.name);
-      this.tensors = { inputs: header.inputs.map(tensorOf), outputs: header.outputs.map(tensorOf) };
+      this.tensors = tensorsOf(header);
       this.states = header.states.map(([, input, output, initial]) => ({
         input, output, bytes: Uint8Array.from(initial.match(/../g) ?? [], (pair) => parseInt(pair, 16)),
       }));
+      checkHeader(header, this.tensors, this.states);
       this.task = header.task?.name ?? "";
       this.decoder = header.task && DECODERS[header.task.decode.kind];
     });

@@ -14,6 +14,9 @@ export function tensorOf([name, dtype, shape]) {
   return { name, dtype, shape, length, nbytes: whole(length * ARRAYS[dtype].BYTES_PER_ELEMENT) };
 }
 
+/** The tensors that a package's header names. */
+export const tensorsOf = ({ inputs, outputs }) => ({ inputs: inputs.map(tensorOf), outputs: outputs.map(tensorOf) });
+
 /** The bytes that were given for an input. */
 export function bytesOf(given, { name, dtype, shape, length, nbytes }) {
   const wanted = `${dtype} [${shape.join(", ")}]: a ${ARRAYS[dtype].name} of ${length}, or ${nbytes} bytes`;

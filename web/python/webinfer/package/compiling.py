@@ -26,6 +26,7 @@ from webinfer.host.kernel_constants import (
 )
 from webinfer.package.container import Writer
 from webinfer.package.module import Module
+from webinfer.package.proofs import order_of, referenced
 from webinfer.package.pruning import pruned
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels
 from webinfer.package.tasks import PackagedTask, packaged_task
@@ -221,6 +222,9 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
             programs += data
         else:
             writes.append([address, 0, *writer.weights(data)])
+    ends = [p.address for p in (*layout.inputs, *layout.outputs) if p.type.nbytes]
+    starts = [*ends, *(address for address, source, *_ in writes if source == 0)]
+    taken = [row[2:] for row in writes if row[1] == 0]
     name = f"wasm/{build}"
     writer.sections[f"{name}/kernels"] = plan.module
     writer.sections[f"{name}/programs"] = bytes(programs)
@@ -229,7 +233,8 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
             "abi": ABI, "heap": plan.kernels.heap_base, "top": max(layout.top, plan.kernels.top),
             "writes": writes, "prepare": prepare, "program": [layout.program, layout.steps],
             "inputs": [p.address for p in layout.inputs], "outputs": [p.address for p in layout.outputs],
-            "memory": list(asdict(layout.memory).values()), "steps": plan.steps,
+            "memory": list(asdict(layout.memory).values()), "steps": plan.steps, "for": _made_for(plan.graph, taken),
+            "referenced": referenced(programs, starts),
             "pool": {
                 "bytes": THREAD_POOL_BYTES, "poisoned": THREAD_POOL_POISONED_WORD, "maxNaps": THREAD_POOL_MAX_NAPS_WORD,
                 "napMs": THREAD_POOL_NAP_MS, "stack": MEMORY_STACK_BYTES,
@@ -237,6 +242,18 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
         }
     )  # fmt: skip
     return {"isa": plan.kernels.isa, "threads": plan.kernels.threads, "section": name}
+
+
+def _made_for(graph: Graph, taken: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """What a plan is made for, which its readers compare with what is there.
+
+    Name, type, shape of inputs and outputs; of the weights that it takes, [first byte, bytes], the two sums.
+    """
+    rows = {
+        key: [tensor_facts(v.name, v.type)[:3] for v in values]
+        for key, values in (("inputs", graph.inputs), ("outputs", graph.outputs))
+    }
+    return {**rows, "weights": [sum(at for at, _ in taken), sum(nbytes for _, nbytes in taken)]}
 
 
 def _json(value: Any) -> bytes:
@@ -282,15 +299,17 @@ def _webgpu_plan(
     values, spans = executor.results()
     where = dict(zip(values, spans, strict=True))
     inputs = executor.input_buffers()
-    return {
+    writes = [[buffer, *writer.weights(data)] for buffer, data in program.writes if data]
+    plan = {
         "buffers": program.buffers, "uniforms": program.uniforms.hex(),
         "dispatches": [
             [d.label, numbers[d.pipeline], [[s.buffer, s.offset, s.nbytes] for s in d.bindings], d.groups]
             for d in program.dispatches
         ],
         "prepare": program.prepare, "freed": program.freed,
-        "writes": [[buffer, *writer.weights(data)] for buffer, data in program.writes if data],
+        "writes": writes,
         "inputs": [inputs[v.name] for v in graph.inputs],
         "outputs": [[s.buffer, s.offset, s.nbytes] if (s := where.get(v)) else None for v in graph.outputs],
-        "memory": list(asdict(executor.memory()).values()),
+        "memory": list(asdict(executor.memory()).values()), "for": _made_for(graph, [row[1:] for row in writes]),
     }  # fmt: skip
+    return {**plan, "order": order_of(plan)}

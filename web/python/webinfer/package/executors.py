@@ -7,13 +7,13 @@ from typing import Any
 
 from webinfer.backends.base import GpuExecutor, MemoryReport, PlanRow, Recording
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
-from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError
+from webinfer.errors import ClosedError, DeviceLostError, InputError, ModelFormatError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
 from webinfer.host.interface import Host, Kernels
 from webinfer.package.container import Package
+from webinfer.package.proofs import check_gpu, check_wasm, whole
 from webinfer.package.tunings import words_of
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
 NO_GRAPH = "a package holds no graph to look into; verify the model that it was compiled from"
@@ -28,28 +28,23 @@ class PackagedWasm(LoadedPlan):
 
     def __init__(self, graph: Graph, package: Package, section: str, kernels: Kernels, host: Host) -> None:
         plan = package.json(section)
+        sources = package.section("weights"), package.section(f"{section}/programs")
+        check_wasm(plan, graph, sources, kernels.heap_base, kernels.call("abi") & 0xFFFFFFFF)
         ends = [
-            tuple(Place(v.name, v.type, _whole(at)) for v, at in zip(values, plan[key], strict=True))
+            tuple(Place(v.name, v.type, whole(at)) for v, at in zip(values, plan[key], strict=True))
             for key, values in (("inputs", graph.inputs), ("outputs", graph.outputs))
         ]
-        top, (program, steps) = _whole(plan["top"]), map(_whole, plan["program"])
-        if top > MEMORY_MAX_BYTES:
-            raise LimitError(f"memory of package {graph.name!r} in bytes", top, MEMORY_MAX_BYTES, "it is damaged")
-        if _whole(plan["heap"]) != kernels.heap_base:
-            raise ModelFormatError(f"package {graph.name!r} is laid out for other kernels than those in it")
-        memory = MemoryReport(*map(_whole, plan["memory"]))
+        top, (program, steps) = whole(plan["top"]), map(whole, plan["program"])
+        memory = MemoryReport(*map(whole, plan["memory"]))
         base = kernels.heap_base
         super().__init__(Layout(graph.name, ends[0], ends[1], program, steps, base, base, top, memory), host, kernels)
         self._names = plan["steps"]
         kernels.grow(top)
-        sources = package.section("weights"), package.section(f"{section}/programs")
         for address, source, at, nbytes in plan["writes"]:
-            if (data := sources[source][at : at + nbytes]) and _whole(at) + len(data) == at + nbytes:
-                kernels.write(address, data)
-            else:
-                raise ModelFormatError(f"package {graph.name!r} writes bytes that it does not have")
+            if nbytes:
+                kernels.write(address, sources[source][at : at + nbytes])
         if plan["prepare"] is not None:
-            prepare, count = map(_whole, plan["prepare"])
+            prepare, count = map(whole, plan["prepare"])
             kernels.run(prepare, 0, count)
 
     def rows(self) -> Sequence[PlanRow]:
@@ -63,16 +58,6 @@ class PackagedWasm(LoadedPlan):
         """
         raise InputError(NO_GRAPH)
         yield
-
-
-def _whole(number: Any) -> int:
-    """A number from 0 up.
-
-    Raises:  ModelFormatError
-    """
-    if type(number) is not int or not 0 <= number < 1 << 53:
-        raise ModelFormatError(f"a package has {str(number)[:40]!r} where a whole number belongs")
-    return number
 
 
 def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
@@ -90,22 +75,23 @@ class PackagedGpu(GpuExecutor):
     def __init__(self, graph: Graph, package: Package, section: str, device: GpuDevice) -> None:
         plan = package.json(section)
         specs = package.json("webgpu/shaders")
+        check_gpu(plan, specs, graph, len(package.section("weights")))
         self.graph, self._device = graph, device
         self._program: GpuProgram | None = None
-        self._sizes, self._uniforms = list(map(_whole, plan["buffers"])), bytes.fromhex(plan["uniforms"])
+        self._sizes, self._uniforms = list(map(whole, plan["buffers"])), bytes.fromhex(plan["uniforms"])
         self._dispatches = [
-            (str(label), PipelineSpec(**{**specs[_whole(number)], "bindings": tuple(specs[number]["bindings"])}),
+            (str(label), PipelineSpec(**{**specs[whole(number)], "bindings": tuple(specs[number]["bindings"])}),
              tuple(_span(row, len(self._sizes)) for row in bindings), _groups(groups))
             for label, number, bindings, groups in plan["dispatches"]
         ]  # fmt: skip
         weights = package.section("weights")
-        self._writes = [(_number(b, self._sizes), weights[_whole(at) : at + _whole(n)]) for b, at, n in plan["writes"]]
-        self._prepare, self._freed = _whole(plan["prepare"]), [_number(b, self._sizes) for b in plan["freed"]]
+        self._writes = [(_number(b, self._sizes), weights[whole(at) : at + whole(n)]) for b, at, n in plan["writes"]]
+        self._prepare, self._freed = whole(plan["prepare"]), [_number(b, self._sizes) for b in plan["freed"]]
         pairs = zip(graph.inputs, plan["inputs"], strict=True)
         self._inputs = {v.name: _number(buffer, self._sizes) for v, buffer in pairs}
         ends = zip(graph.outputs, plan["outputs"], strict=True)
         self._outputs = [(v, None if row is None else _span(row, len(self._sizes) - 1)) for v, row in ends]
-        self._memory = MemoryReport(*map(_whole, plan["memory"]))
+        self._memory = MemoryReport(*map(whole, plan["memory"]))
 
     async def load(self) -> PackagedGpu:
         """Makes pipelines and buffers, uploads the weights and runs what runs once; the executor itself.
@@ -216,18 +202,18 @@ class PackagedGpu(GpuExecutor):
 
 def _number(buffer: Any, sizes: Sequence[int]) -> int:
     """A buffer's number."""
-    if _whole(buffer) >= len(sizes):
+    if whole(buffer) >= len(sizes):
         raise ModelFormatError(f"a package names buffer {buffer} of {len(sizes)}")
     return int(buffer)
 
 
 def _span(row: Sequence[Any], last: int) -> Span:
-    buffer, offset, nbytes = map(_whole, row)
+    buffer, offset, nbytes = map(whole, row)
     if buffer > last:
         raise ModelFormatError(f"a package names buffer {buffer}, its last is {last}")
     return Span(buffer, offset, nbytes)
 
 
 def _groups(row: Sequence[Any]) -> tuple[int, int, int]:
-    x, y, z = map(_whole, row)
+    x, y, z = map(whole, row)
     return x, y, z

@@ -1,0 +1,143 @@
+"""Packages whose facts were altered and sealed again: the player gives the right numbers, or a PlayerError."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.package.altered import altered
+
+import webinfer
+from build_scripts.setup.node import node_commands
+from build_scripts.site.player import SOURCE
+from webinfer.package import compile_model
+from webinfer.package.container import Package, Writer
+
+PLAN = "wasm/simd128"
+RUNS = """
+import { readFileSync } from "node:fs";
+const [player, cases] = process.argv.slice(2);
+const { load } = await import(player);
+const found = [];
+for (const file of JSON.parse(readFileSync(cases))) {
+  let told;
+  try {
+    const model = await load(new Uint8Array(Buffer.from(file, "base64")), { backend: "wasm" });
+    const x = Float32Array.from({ length: 4 }, (_, i) => i - 1);
+    const given = Object.fromEntries(model.inputs.map((row) => [row.name, x]));
+    const outputs = await model.run(given);
+    told = Object.values(outputs).map(({ data, shape }) => [Array.from(data), shape]);
+    model.close();
+  } catch (error) {
+    told = error.name === "PlayerError" ? error.code : `${error.name}: ${error.message}`;
+  }
+  found.push(told);
+}
+process.stdout.write(JSON.stringify(found));
+"""
+PROVES = """
+import { readFileSync } from "node:fs";
+const [checks, tensors, cases] = process.argv.slice(2);
+const { checkGpu } = await import(checks);
+const { tensorsOf } = await import(tensors);
+const { header, shaders, plans } = JSON.parse(readFileSync(cases));
+const found = plans.map((plan) => {
+  try {
+    checkGpu(plan, shaders, tensorsOf(header), 2 ** 28);
+    return "passes";
+  } catch (error) {
+    return error.name === "PlayerError" ? error.code : "untyped";
+  }
+});
+process.stdout.write(JSON.stringify(found));
+"""
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """The command that runs Node.js."""
+    found = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    return found or pytest.skip("Node.js is missing: python3 -m build_scripts setup")
+
+
+@pytest.fixture(scope="module")
+def package() -> Package:
+    """Two inputs, two outputs and a matrix, for both backends."""
+    builder = webinfer.GraphBuilder("small")
+    x, z = builder.input("x", (1, 4)), builder.input("z", (1, 4))
+    added = builder.node("add", builder.node("linear", x, a=2.0, b=-1.0), z)
+    builder.output(builder.node("softmax", added, axis=1), "y")
+    builder.output(builder.node("relu", added), "w")
+    made = compile_model(builder, backend=("wasm", "webgpu"), builds=("simd128",), threads=False)
+    return Package(memoryview(asyncio.run(made)), "small")
+
+
+def sealed(package: Package, plan: Any = None, header: Any = None) -> bytes:
+    """The package with another plan or header, and right hashes."""
+    writer = Writer()
+    writer.weights(bytes(package.section("weights")))
+    for name, *_ in package.header["sections"]:
+        if name != "weights":
+            writer.sections[name] = bytes(package.section(name))
+    if plan is not None:
+        writer.sections[PLAN] = json.dumps(plan).encode()
+    facts = package.header if header is None else header
+    return writer.file({key: value for key, value in facts.items() if key != "sections"})
+
+
+def told(command: list[Any]) -> Any:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_altered_packages_run_right_or_end_in_a_typed_error(node: str, package: Package, tmp_path: Path) -> None:
+    facts = {key: value for key, value in package.header.items() if key not in ("sections", "webgpu", "engine")}
+    cases = [("nothing", sealed(package))]
+    cases += [(f"plan {what}", sealed(package, plan=plan)) for what, plan in altered(package.json(PLAN))]
+    cases += [(f"header {what}", sealed(package, header=header)) for what, header in altered(facts)]
+    (tmp_path / "runs.mjs").write_text(RUNS)
+    (tmp_path / "cases.json").write_text(json.dumps([base64.b64encode(data).decode() for _, data in cases]))
+    found = told([node, tmp_path / "runs.mjs", (SOURCE / "src/player.js").as_uri(), tmp_path / "cases.json"])
+    right = found[0]
+    assert isinstance(right, list)
+    numbers = [value for value, _ in right]
+    wrong = {
+        name: result
+        for (name, _), result in zip(cases, found, strict=True)
+        if (result not in CODES if isinstance(result, str) else not same(result, right, numbers, name))
+    }
+    kinds = Counter(result if isinstance(result, str) else "runs" for result in found)
+    assert not wrong, (len(wrong), kinds, dict(list(wrong.items())[:25]))
+    assert kinds["package"] > 200
+
+
+CODES = ("package", "integrity", "unavailable", "input", "kernel", "memory")
+
+
+def same(result: Any, right: Any, numbers: Any, name: str) -> bool:
+    """Whether a run gave the right numbers; a shape of as many elements is the header's own business."""
+    return bool(result == right or (name.startswith("header ") and [value for value, _ in result] == numbers))
+
+
+def test_a_plan_for_a_gpu_is_proved_before_it_runs(node: str, package: Package, tmp_path: Path) -> None:
+    plan = package.json("webgpu/0")
+    cases = [("nothing", plan), *altered(plan)]
+    (tmp_path / "proves.mjs").write_text(PROVES)
+    facts = {"header": package.header, "shaders": package.json("webgpu/shaders"), "plans": [each for _, each in cases]}
+    (tmp_path / "cases.json").write_text(json.dumps(facts))
+    files = [(SOURCE / "src" / name).as_uri() for name in ("checks.js", "tensors.js")]
+    found = told([node, tmp_path / "proves.mjs", *files, tmp_path / "cases.json"])
+    assert found[0] == "passes"
+    harmless = ("nothing", "memory", *(f"dispatches.{i}.0:" for i in range(len(plan["dispatches"]))))  # names
+    rows = zip((name for name, _ in cases), found, strict=True)
+    passing = [name for name, result in rows if result == "passes" and not name.startswith(harmless)]
+    assert not passing
+    assert "untyped" not in found
