@@ -1,5 +1,5 @@
 // strided_copy: y[target_offset + sum(index * target_stride)] = x[source_offset + sum(index * source_stride)]
-// for every index of a box of at most 8 dimensions; the elements of y outside the box hold `fill` or stay.
+// for every index of a box of at most 8 dimensions; the elements of y outside the box are zeros or stay.
 //
 //   x, y  any shape, moved bit for bit; four consecutive elements of y an invocation
 //   Needs: dimensions ordered by falling target stride, each at least size * stride of the next.
@@ -31,17 +31,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
             inside = inside && k < size_at(d);
             at += i32(k) * source_stride_at(d);
         }
-        if (inside && rest == 0u) {
-            v[lane] = load_x(u32(at));
-        } else {
-            $$ if update
-            continue;
-            $$ elif wide
-            v[lane] = vec2<u32>(params.fill, params.fill_high);
-            $$ else
-            v[lane] = params.fill;
-            $$ endif
-        }
+        if (inside && rest == 0u) { v[lane] = load_x(u32(at)); }
     }
     store4_y(quad, v);
 }

@@ -64,9 +64,12 @@ alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(0); }
 fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
 fn step(a: acc_v, x: x_v) -> acc_v { return a + (x - params.x_zero); }
+$$ else
+{{ formula }}
+$$ endif
 $$ if op == "stored_sum"
 fn finish(a: acc_v) -> y_v { return a; }
-$$ else
+$$ elif op == "quantized_sum"
 // The scale holds the divisor of a mean. Ties go to even stored numbers, the zero point included.
 fn finish(a: acc_v) -> y_v {
     let units = vec4<f32>(a) * params.scale;
@@ -76,9 +79,6 @@ fn finish(a: acc_v) -> y_v {
     let is_up = (rest > vec4<f32>(0.5)) | ((rest == vec4<f32>(0.5)) & ((v & vec4<i32>(1)) != vec4<i32>(0)));
     return clamp(v + select(vec4<i32>(0), vec4<i32>(1), is_up), vec4<i32>(params.low), vec4<i32>(params.high));
 }
-$$ endif
-$$ else
-{{ formula }}
 $$ endif
 $$ if op not in ("log_sum_exp", "whole_mean")
 fn across(a: acc_v) -> acc_v {

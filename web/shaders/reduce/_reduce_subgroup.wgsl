@@ -7,12 +7,10 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
 }
 $$ elif op == "whole_mean"
 fn subgroup_reduce(a: acc_v) -> acc_v { return carried(subgroupAdd(a.whole), subgroupAdd(a.part)); }
-$$ elif joined is defined
-fn subgroup_reduce(a: acc_v) -> acc_v { return {{ joined }}(a); }
 $$ elif op == "any"
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMax(a); }
 $$ elif op == "all"
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMin(a); }
-$$ else
+$$ elif op in ("quantized_sum", "stored_sum")
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
 $$ endif

@@ -32,7 +32,7 @@ def test_a_cast_is_rendered() -> None:
 
 
 def test_booleans_are_written_as_wgsl_writes_them() -> None:
-    variables = {"workgroup": 64, "rank": 1, "update": False, "wide": False}
+    variables = {"workgroup": 64, "rank": 1, "update": False}
     assert "False" not in render("strided_copy", variables, SLOTS, PARAMS).code
 
 
@@ -65,7 +65,7 @@ def test_equal_requests_have_one_digest_and_every_difference_another() -> None:
         digest("cast", {"workgroup": 64, "rule": Word.TO_BOOL}, head),
         digest("cast", {"workgroup": 64, "rule": Word.PLAIN, "more": True}, head),
         digest("cast", {"workgroup": 64, "rule": Word.PLAIN}, head + " "),
-        digest("where", {"workgroup": 64, "rule": Word.PLAIN}, head),
+        digest("class_test", {"workgroup": 64, "rule": Word.PLAIN}, head),
     ]
     assert base not in others
     assert len(set(others)) == len(others)

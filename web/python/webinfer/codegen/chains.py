@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.codegen.formulas import FORMULAS, FormulaName, chain_function, needs_math
+from webinfer.codegen.kernels import index_text
+from webinfer.expr.formula import Formula
 from webinfer.ops.elementwise import ROWS, BinaryAttrs
+from webinfer.ops.movement import padded
+from webinfer.ops.resize import nearest
 
 WHERE = "where"  # the one step that is no formula: c != 0 ? a : b
 
@@ -96,13 +100,13 @@ fn move$(quad: u32) -> u32 {
     let ix = u32(inside$(i32(ox) - params.left$, i32(params.iw$), params.scale_w$));
     return ((n * params.ih$ + iy) * params.iw$ + ix) * params.channels + quad % params.channels;
 }"""
-_INSIDE = {  # the texts of movement/pad_mirrored.wgsl and resize/resize_nearest.wgsl
-    Move.EDGE: "    return clamp(i, 0, size - 1);",
-    Move.REFLECT: "    return (size - 1) - abs((size - 1) - abs(i));",
-    Move.SYMMETRIC: """    let low = select(i, -1 - i, i < 0);
-    return select(low, 2 * size - 1 - low, low >= size);""",
-    Move.NEAREST: """    let at = floor((f32(i) + params.before$) * scale + params.after$);
-    return min(i32(max(at, 0.0)), size - 1);""",
+_I, _SIZE, _SCALE, _BEFORE, _AFTER = map(Formula, ("i", "size", "scale", "params.before$", "params.after$"))
+_INSIDE = {
+    move: f"    return {index_text(inside)};"
+    for move, inside in (
+        *((move, padded(_I, _SIZE, move)) for move in (Move.EDGE, Move.REFLECT, Move.SYMMETRIC)),
+        (Move.NEAREST, nearest(_I, _SCALE, _BEFORE, _AFTER, _SIZE)),
+    )
 }
 
 

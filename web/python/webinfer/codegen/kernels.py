@@ -182,6 +182,12 @@ def described(kernel: Kernel, form: ShaderForm) -> Described:
     return Described("\n".join([head, *_indices(kernel), *statements.lines, "}"]))
 
 
+def index_text(formula: Formula) -> str:
+    """A formula of indices in WGSL; its variables stand as they are called."""
+    plain = ShaderForm()
+    return Language(functools.partial(_shader_leaf, form=plain), _SHADER_CALLS).write(formula)
+
+
 def _result(kernel: Kernel, form: ShaderForm) -> str:
     """How a value becomes the element or the quad that a function gives."""
     if form.quads:

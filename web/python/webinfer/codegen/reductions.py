@@ -28,16 +28,12 @@ class Reduced:
         """Whether the shader needs numbers below and above all others."""
         return self.row.join in (Join.LARGEST, Join.SMALLEST)
 
-    @property
-    def joined(self) -> str:
-        """The built-in function that joins the values of a subgroup."""
-        return _JOINS[self.row.join][2]
-
-    def text(self) -> str:
-        """acc_v, start(), combine(a, b), step(a, x) and finish(x), of four elements each."""
-        start, combined, _ = _JOINS[self.row.join]
+    def text(self, subgroups: bool = False) -> str:
+        """acc_v, start(), combine(a, b), step(a, x) and finish(x), of four elements each; also subgroup_reduce(a)."""
+        start, combined, joined = _JOINS[self.row.join]
         language = Language(_leaf, float_calls())
         return "\n".join([
+            *([f"fn subgroup_reduce(a: acc_v) -> acc_v {{ return {joined}(a); }}"] if subgroups else []),
             "alias acc_v = x_v;",
             f"fn start() -> acc_v {{ return acc_v({start}); }}",
             f"fn combine(a: acc_v, b: acc_v) -> acc_v {{ return {combined}; }}",

@@ -185,7 +185,7 @@ def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) 
     elif isinstance(op, Described):
         generated |= {"formula": op.text}
     elif isinstance(op, Reduced):
-        generated |= {"formula": op.text(), "joined": op.joined}
+        generated |= {"formula": op.text(bool(variables.get("subgroups")))}
     key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)

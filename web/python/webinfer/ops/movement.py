@@ -15,7 +15,7 @@ from typing import Any
 
 from webinfer.errors import ShapeError
 from webinfer.expr.formula import Formula, clamp, select
-from webinfer.expr.kernel import Kernel, Size, Tensor, axes, element, sizes
+from webinfer.expr.kernel import Kernel, Tensor, axes, element, sizes
 from webinfer.graph.ir import Case, Op, TensorType
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
@@ -212,24 +212,25 @@ def _pad_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: 
     for d, (m, n, before) in enumerate(merged):
         if m != n:
             shape[d], first = sizes(**{f"x{d}": m, f"before{d}": before})
-            at[d], beyond = _padded(space[d] - first, shape[d], a.mode)
-            outside += beyond
+            i = space[d] - first
+            at[d] = padded(i, shape[d], a.mode)
+            outside += [i < 0, i >= shape[d]] if a.mode == "constant" else []
     value: Formula = (data := Tensor("x", tuple(shape)))[*at]
     if outside:
         value = select(functools.reduce(operator.or_, outside), element("fill", a.value), value)
     return Kernel(f"pad_{a.mode}", (data,), space, value)
 
 
-def _padded(i: Formula, size: Size, mode: str) -> tuple[Formula, list[Formula]]:
-    """Where index i of an axis is read, and when nowhere."""
+def padded(i: Formula, size: Formula, mode: str) -> Formula:
+    """Where a padded axis is read at index i, which may lie outside of it."""
     if mode == "edge":
-        return clamp(i, 0, size - 1), []
+        return clamp(i, 0, size - 1)
     if mode == "reflect":
-        return (size - 1) - abs((size - 1) - abs(i)), []
+        return (size - 1) - abs((size - 1) - abs(i))
     if mode == "symmetric":
         low = select(i < 0, -1 - i, i)
-        return select(low >= size, 2 * size - 1 - low, low), []
-    return i, [i < 0, i >= size]
+        return select(low >= size, 2 * size - 1 - low, low)
+    return i
 
 
 def _op(

@@ -54,17 +54,19 @@ def nearest_numbers(x: TensorType, y: TensorType, a: ResizeAttrs) -> dict[str, f
     return {"scale_h": scale_h, "scale_w": scale_w, "before": before, "after": after}
 
 
+def nearest(o: Formula, scale: Formula, before: Formula, after: Formula, size: Formula) -> Formula:
+    """The index of an axis of this size that a nearest resize takes for its result's index o."""
+    return f.clamp(whole(f.floor((real(o) + before) * scale + after)), 0, size - 1)
+
+
 def _nearest_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: ResizeAttrs) -> Kernel:
     (x,), (y,) = inputs, outputs
     scale_h, scale_w, before, after = reals(**nearest_numbers(x, y, a))
     batch, ih, iw, c = lengths(x.shape, batch=1, ih=2, iw=3, c=4)
     oh, ow = sizes(oh=a.size[0], ow=a.size[1])
     data, (n, oy, ox, i) = Tensor("x", (batch, ih, iw, c)), axes(n=batch, oy=oh, ox=ow, i=c)
-
-    def at(o: Formula, scale: Formula, size: Size) -> Formula:
-        return f.clamp(whole(f.floor((real(o) + before) * scale + after)), 0, size - 1)
-
-    return Kernel("resize_nearest", (data,), (n, oy, ox, i), data[n, at(oy, scale_h, ih), at(ox, scale_w, iw), i])
+    iy, ix = (nearest(o, s, before, after, size) for o, s, size in ((oy, scale_h, ih), (ox, scale_w, iw)))
+    return Kernel("resize_nearest", (data,), (n, oy, ox, i), data[n, iy, ix, i])
 
 
 def _bilinear_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], a: ResizeAttrs) -> Kernel:

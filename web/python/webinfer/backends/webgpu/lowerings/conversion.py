@@ -243,7 +243,7 @@ def in_words(lower: Lower) -> Lower:
 def on_reals(lower: Lower) -> Lower:
     """The lowering for quantised tensors too: they become real numbers before it and stored integers after it.
 
-    dequantize.wgsl and quantize.wgsl run before and after; without quantised tensors nothing changes.
+    Conversions run before and after; without quantised tensors nothing changes.
     """
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:

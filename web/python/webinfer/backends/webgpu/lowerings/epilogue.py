@@ -198,7 +198,7 @@ def packed_columns(w: Source, copy: StridedCopy, shape: tuple[int, ...], key: ob
     """
 
     def make(derived: Derived) -> Sequence[Dispatch]:
-        return [copy_dispatch(w, derived, copy, target, fill=0)]
+        return [copy_dispatch(w, derived, copy, target, zeros=True)]
 
     source = w.key if isinstance(w, Derived) else w
     return Derived(("columns", source, key), shape, make, source_dtype(w))

@@ -52,11 +52,11 @@ def _in_quads(copy: StridedCopy, dims: Sequence[tuple[int, int, int]]) -> list[t
 
 
 def copy_dispatch(
-    x: Source, y: Source, copy: StridedCopy, target: Target, fill: int | None = None, bits: Element | None = None
+    x: Source, y: Source, copy: StridedCopy, target: Target, zeros: bool = False, bits: Element | None = None
 ) -> Dispatch:
     """One strided copy: strided_copy_vec4.wgsl where whole quads move, else strided_copy.wgsl.
 
-    `fill` is what the rest of y holds (its bits); None leaves the rest as it is. `bits` moves other elements than those
+    `zeros` says that the rest of y holds zeros; else it stays as it is. `bits` moves other elements than those
     of x's type (words of four bytes).
 
     Raises:  UnsupportedOpError for a copy over more than 8 dimensions
@@ -67,20 +67,17 @@ def copy_dispatch(
     bits = bits or bits_of(source_dtype(x))
     quads = _in_quads(copy, dims)
     size = _source_size(y)
-    if quads is not None and (fill is None or _box(dims) == size):
+    if quads is not None and (not zeros or _box(dims) == size):
         return _quad_copy(read("x", x, bits), write("y", y, bits), quads, copy, target)
     last = copy.target_offset + sum((n - 1) * t for n, _, t in dims)
-    first_quad, end_quad = (copy.target_offset // 4, last // 4 + 1) if fill is None else (0, -(-size // 4))
-    low, high = (fill or 0) & 0xFFFFFFFF, (fill or 0) >> 32
+    first_quad, end_quad = (copy.target_offset // 4, last // 4 + 1) if not zeros else (0, -(-size // 4))
     params = (
         *_dims(dims),
         *u32(quads=end_quad - first_quad, first_quad=first_quad, target_offset=copy.target_offset),
-        *u32(fill=low, fill_high=high),
         *i32(source_offset=copy.source_offset),
     )
-    y_binding = update("y", y, bits) if fill is None else write("y", y, bits)
-    wide = bits is Element.BITS64
-    variables = {"workgroup": WORKGROUP, "rank": len(dims), "update": fill is None, "wide": wide}
+    y_binding = write("y", y, bits) if zeros else update("y", y, bits)
+    variables = {"workgroup": WORKGROUP, "rank": len(dims), "update": not zeros}
     groups = groups_for(end_quad - first_quad, target)
     return Dispatch("strided_copy", variables, (read("x", x, bits), y_binding), params, groups, "element by element")
 
@@ -116,7 +113,7 @@ def strided(node: Node, target: Target) -> list[Dispatch]:
     copies = strided_copies(node.op, [x.type], y.type, node.attrs)
     if copies is None:
         raise UnsupportedOpError([f"{node.op.name} is not a strided copy"])
-    return [copy_dispatch(x, y, copy, target, 0) for copy in copies]
+    return [copy_dispatch(x, y, copy, target, True) for copy in copies]
 
 
 def concat(node: Node, target: Target) -> list[Dispatch]:
@@ -153,4 +150,4 @@ def concat_parts(node: Node, inputs: Sequence[int], target: Target) -> list[Disp
 def reshape(node: Node, target: Target) -> list[Dispatch]:
     """A plain copy, which the schedule drops where the result shares its input's bytes."""
     size = node.output.type.size
-    return [copy_dispatch(node.required_input(0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, 0)]
+    return [copy_dispatch(node.required_input(0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, True)]

@@ -27,7 +27,7 @@ def packed_matmul(node: Node, target: Target) -> list[Dispatch]:
     copy = StridedCopy(0, (words, co), 0, (1, words), 0, (co, 1))
 
     def make(derived: Derived) -> Sequence[Dispatch]:
-        return [copy_dispatch(w, derived, copy, target, fill=0, bits=Element.BITS32)]
+        return [copy_dispatch(w, derived, copy, target, zeros=True, bits=Element.BITS32)]
 
     weights = Derived(("words", w), (words, co), make, DType.UINT32)
     rows = x.type.size // k

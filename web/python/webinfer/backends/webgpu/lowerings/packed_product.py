@@ -64,7 +64,7 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     copy = StridedCopy(0, (ci // 4, co), 0, (1, ci // 4), 0, (co, 1))
 
     def make(derived: Derived) -> Sequence[Dispatch]:
-        return [copy_dispatch(w, derived, copy, target, fill=0, bits=Element.BITS32)]
+        return [copy_dispatch(w, derived, copy, target, zeros=True, bits=Element.BITS32)]
 
     weights = Derived(("words", w), (ci // 4, co), make, DType.UINT32)
     bindings = (read("x", x, Element.U32), read("w", weights), *extras, write("y", y))
