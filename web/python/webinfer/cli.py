@@ -95,33 +95,32 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
         sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
         sub.set_defaults(verb=verb)
-        if name == "inspect":
-            sub.add_argument("--graph", action="store_true", help="print the optimised graph")
-            sub.add_argument("--json", action="store_true", help="print the plan as JSON")
-        if name == "run":
-            sub.add_argument(
-                "inputs", nargs="*", metavar="NAME=FILE", help=".npy files or pictures; a sole input's alone"
-            )
-            sub.add_argument("--values", default="0,1", help="what black and white become (default: %(default)s)")
-            sub.add_argument("--output", type=Path, help="folder for the outputs as .npy files")
-        if name == "bench":
-            sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
-            sub.add_argument("--svg", type=Path, help="write the profile as a picture")
-        if name == "verify":
-            sub.add_argument(
-                "--against", default=registry.definition(), help="the other backend (default: %(default)s)"
-            )
-            sub.add_argument(
-                "--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)"
-            )
-        if name == "tune":
-            sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
-            sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
-            sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
+        _add_own_options(sub, name)
     add_task_verbs(verbs)
     _add_compilers(verbs)
     _add_servers(verbs)
     return parser
+
+
+def _add_own_options(sub: argparse.ArgumentParser, name: str) -> None:
+    """The options of one verb on a model."""
+    if name == "inspect":
+        sub.add_argument("--graph", action="store_true", help="print the optimised graph")
+        sub.add_argument("--json", action="store_true", help="print the plan as JSON")
+    if name == "run":
+        sub.add_argument("inputs", nargs="*", metavar="NAME=FILE", help=".npy files or pictures; a sole input's alone")
+        sub.add_argument("--values", default="0,1", help="what black and white become (default: %(default)s)")
+        sub.add_argument("--output", type=Path, help="folder for the outputs as .npy files")
+    if name == "bench":
+        sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
+        sub.add_argument("--svg", type=Path, help="write the profile as a picture")
+    if name == "verify":
+        sub.add_argument("--against", default=registry.definition(), help="the other backend (default: %(default)s)")
+        sub.add_argument("--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)")
+    if name == "tune":
+        sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
+        sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
+        sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
 
 
 def _add_compilers(verbs: Any) -> None:

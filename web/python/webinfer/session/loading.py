@@ -38,23 +38,12 @@ DYNAMIC_RANGES = ("float", "int8")
 
 
 async def load(
-    source: Any,
-    *,
-    backend: str | Sequence[str] = "auto",
-    strict: bool = False,
-    progress: Progress | None = None,
-    threads: int | None = None,
-    tuning_ms: float | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    values: Mapping[str, Any] | None = None,
-    signature: str | None = None,
-    member: str | None = None,
-    dequantize: bool = False,
-    dynamic_range: str = "float",
-    precision: str = "float32",
-    device: str = "",
+    source: Any, *, backend: str | Sequence[str] = "auto", strict: bool = False, progress: Progress | None = None,
+    threads: int | None = None, tuning_ms: float | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None, signature: str | None = None, member: str | None = None,
+    dequantize: bool = False, dynamic_range: str = "float", precision: str = "float32", device: str = "",
     host: Host | None = None,
-) -> Session:
+) -> Session:  # fmt: skip
     """A session that runs the model.
 
     `source` is the model: its bytes, a path, a URL, the name of a known model, a `GraphBuilder`, or names with bytes.
@@ -66,8 +55,8 @@ async def load(
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
     run to run: each set of sizes has a plan, and the plans used last are kept.
-    `values` binds inputs to numbers: the model no longer takes these, and what they alone decide is decided at once.
-    `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
+    `values` binds inputs to numbers, which the model no longer takes. `signature` names one of the ways to run a model
+    that has several; `session.signatures` lists them.
     `member` names one of the models of a bundle, "inner.task/model.tflite" one of a bundle inside it.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
@@ -80,14 +69,13 @@ async def load(
     Raises:  InputError naming a wrong option; ModelFormatError, UnsupportedOpError, ShapeError, LimitError,
              BackendUnavailableError, OutOfMemoryError; IsolationError if a page cannot have the `threads` of `strict`
     """
-    host = host or current()
-    order, shapes = order_of(backend, precision), checked_shapes(shapes)
+    host, order = host or current(), order_of(backend, precision)
+    shapes, bound = checked_shapes(shapes), checked_values(values)
     options = _options(strict, progress, threads, tuning_ms, precision, device)
     _check_ways(source, signature, member, dynamic_range)
     _begin(source, order, host, options)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
-    bound = checked_values(values)
     plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8", bound)
     return await plan.session(signature)
 

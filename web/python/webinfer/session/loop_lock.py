@@ -40,7 +40,7 @@ class LoopLock:
     """A lock that one event loop holds at a time, for any number of its coroutines.
 
     While another loop waits, only nested calls of the holder acquire it, so that no loop starves. A holder that no
-    longer runs loses the lock. Objects given to `add` get new asyncio locks whenever the holder changes.
+    longer runs loses the lock. Objects that it guards get new asyncio locks whenever the holder changes.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,10 @@ class LoopLock:
         self._guarded: WeakSet[Any] = WeakSet()
         _locks.add(self)
 
-    def add(self, *guarded: Renewable) -> None:
-        """Adds objects whose asyncio locks this lock guards."""
+    def guarding(self, *guarded: Renewable) -> LoopLock:
+        """This lock, with more objects whose asyncio locks it guards."""
         self._guarded.update(guarded)
+        return self
 
     async def acquire(self, nested: bool = False) -> None:
         """Waits until no other loop holds the lock. `nested`: the caller holds it already."""
@@ -96,7 +97,7 @@ class CrossLoopLock:
 
     def __init__(self) -> None:
         self._loop_lock, self._lock = LoopLock(), asyncio.Lock()
-        self._loop_lock.add(self)
+        self._loop_lock.guarding(self)
 
     def renew_locks(self) -> None:
         """Replaces its lock by a released one."""

@@ -74,8 +74,7 @@ class Session(LoopLocked, DisplayedSession):
         self._read_graph, self._signatures, self._read_metadata = read, signatures, metadata
         self._read_imported = read_imported
         self._variables = variables or Variables()
-        self.loop_lock = self._variables.loop_lock
-        self.loop_lock.add(self._live, self._queue)
+        self.loop_lock = self._variables.loop_lock.guarding(self._live, self._queue)
         self._take_graph(graph)
 
     def _take_graph(self, graph: Graph) -> None:
@@ -85,8 +84,7 @@ class Session(LoopLocked, DisplayedSession):
         self.inputs = [info_of(v, graph) for v in open_inputs(graph)]
         self.outputs = [info_of(v, graph) for v in open_outputs(graph)]
         self._outer = graph.outer
-        self._sizes = {info.name: info.shape for info in self.inputs}
-        self._names = [info.name for info in self.inputs]
+        self._sizes, self._names = {i.name: i.shape for i in self.inputs}, [i.name for i in self.inputs]
         self._positions = {} if isinstance(graph, DeferredGraph) else positions_among(graph, graph.inputs)
         inner = all(value.type.dtype.inner is value.type.dtype for value in graph.inputs)
         self._plain = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed

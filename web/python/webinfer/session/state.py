@@ -31,7 +31,7 @@ class Variables:
     def __init__(self) -> None:
         self.loop_lock = LoopLock()  # of all sessions that share them
         self.renew_locks()
-        self.loop_lock.add(self)
+        self.loop_lock.guarding(self)
         self._values: dict[str, Tensor] = {}
         self._first: dict[str, Tensor] = {}
 
