@@ -27,6 +27,7 @@ from build_scripts.mutants.model import (
     Room,
     files_of,
 )  # fmt: skip
+from build_scripts.mutants.planting import planted_in
 from build_scripts.mutants.text_mutants import TextSite
 from build_scripts.mutants.trees import Tree
 
@@ -113,8 +114,6 @@ def _green(part: Part, tree: Tree) -> tuple[str, ...]:
 
 def run(seed: int, count: int, rooms: Sequence[str]) -> Report:
     """Plants each mistake of these rooms, or of all, in a copy of the checkout, and shows it to its room's tests."""
-    from build_scripts.mutants.survey import planted_in
-
     report, parts = sampled(seed, count), {part.name: part for part in PARTS}
     tests: dict[str, tuple[str, ...]] = {}
     if REPORT.is_file() and (known := Report.load(REPORT)).seed == seed:

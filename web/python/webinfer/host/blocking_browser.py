@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.resources
-from collections.abc import Coroutine
 from typing import Any
 
 import js
 from pyodide.ffi import JsException, can_run_sync, to_js
 
-from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
+from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.host.browser import BrowserHost
 from webinfer.host.checksums import check_kernels
 from webinfer.host.interface import Host, Kernels, Progress
@@ -28,22 +27,6 @@ _modules: dict[str, Any] = {}  # compiled kernels by build
 def blocking_host(host: Any) -> Host:
     """The host for a session whose caller cannot `await`: the browser's own where it can suspend Python meanwhile."""
     return host if can_run_sync() else BlockingHost(host)
-
-
-def driven(work: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that waits for nothing but turns of the event loop, which it is given at once.
-
-    Raises:  what the coroutine raises; InputError if it waits for anything else
-    """
-    try:
-        while work.send(None) is None:
-            pass
-    except StopIteration as end:
-        return end.value
-    work.close()
-    raise InputError(
-        "nothing can wait here: use await, or call Python so that it is awaited (runPythonAsync) in a browser with JSPI"
-    )
 
 
 class BlockingHost(BrowserHost):

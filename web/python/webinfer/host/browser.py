@@ -19,6 +19,7 @@ from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.host import origin_cache
 from webinfer.host.canvas_browser import Canvas
 from webinfer.host.checksums import check_kernels
+from webinfer.host.coroutines import driven
 from webinfer.host.gpu import GpuOffer, GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
@@ -94,8 +95,6 @@ class BrowserHost:
         """
         if can_run_sync():
             return run_sync(work)
-        from webinfer.host.blocking_browser import driven  # which needs this module
-
         return driven(work)
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:

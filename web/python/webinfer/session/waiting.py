@@ -35,7 +35,7 @@ def run_sync(work: Awaitable[T]) -> T:
 def load_sync(source: Any, **options: Any) -> SyncSession:
     """A session whose methods wait: `load_sync("model.onnx").run(image)`. It takes all that `webinfer.load` takes.
 
-    In a browser without JSPI, or if Python was called synchronously, it runs on wasm with one thread.
+    In a browser without JSPI, or for a caller that cannot be suspended, it runs on one thread of the processor.
 
     Raises:  what `load` and `run_sync` raise
     """
