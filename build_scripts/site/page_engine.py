@@ -38,7 +38,6 @@ CPYTHON_ONLY = (
     "webinfer/host/package_members.py",
     "webinfer/host/published_files.py",
     "webinfer/host/socket_native.py",
-    "webinfer/host/whole_files.py",
     "webinfer/lab/",
     "webinfer/testing.py",
     "webinfer/package/web_page.py",
