@@ -116,7 +116,8 @@ def _wheels() -> dict[str, Path]:
 
 def _build_pure(requirement: str, folder: Path) -> None:
     """Builds a wheel without its C part, which no wheel of the index has for pages, and names it for every platform."""
-    options = ("--quiet", "--no-deps", "--no-binary", ":all:", "--wheel-dir", str(folder / "built"))
+    own = requirement.partition("==")[0]  # what builds it, such as Cython, may come as a wheel
+    options = ("--quiet", "--no-deps", "--no-binary", own, "--wheel-dir", str(folder / "built"))
     pip("wheel", *options, requirement, extra_environment={"CC": "/bin/false"})
     for path in (folder / "built").glob("*.whl"):
         name, number = path.name.split("-")[:2]
