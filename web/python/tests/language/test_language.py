@@ -69,6 +69,19 @@ def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:
     assert len(t.encode("<|im_end|>", named=False)) > 1
 
 
+def test_bytes_are_the_letters_of_gpt_2() -> None:
+    """What Latin-1 can print stands for itself, all else for the characters from 256 on, in order."""
+    others = iter(range(256, 512))
+    want = [chr(byte if chr(byte).isprintable() and byte not in (32, 160) else next(others)) for byte in range(256)]
+    assert want == _LETTERS
+
+
+def test_the_first_token_has_bytes_and_numbers_beyond_the_last_have_none() -> None:
+    t = tokenizer(token_type=[1] * len(WORDS))
+    assert t.bytes_of(0) == WORDS[0].encode()
+    assert t.bytes_of(len(WORDS)) == t.bytes_of(-1) == b""
+
+
 @pytest.mark.parametrize("pre", ["smollm", "gpt-2", "llama-bpe", "qwen2"])
 def test_every_text_comes_back(pre: str) -> None:
     t = tokenizer(pre=pre)
