@@ -103,8 +103,8 @@ def update(name: str, source: Source, element: Element | None = None, *, single:
 class Dispatch:
     """One dispatch: which shader with which template variables, on what, how many workgroups in x, y and z.
 
-    `why` tells people, in the plan, why this shader was chosen. `text` is a custom operator's own WGSL, `label` its
-    name.
+    `why` tells people, in the plan, why this shader was chosen. `text` is a custom operator's own WGSL; `label` is its
+    name, or that of a described kernel.
     """
 
     shader: str
@@ -115,6 +115,11 @@ class Dispatch:
     why: str = ""
     text: str = ""
     label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What people are told that runs: the label, or the shader's name."""
+        return self.label or self.shader
 
 
 @dataclass(frozen=True, slots=True)

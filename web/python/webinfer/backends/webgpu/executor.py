@@ -156,7 +156,7 @@ class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
             share = counts[step.node]
             rows.append(
                 PlanRow(
-                    i, node.label, node.op.name, "webgpu", step.dispatch.shader, shapes_text(node),
+                    i, node.label, node.op.name, "webgpu", step.dispatch.name, shapes_text(node),
                     sum(c.flops for c in costs) // share, costs[0].bytes // share,
                     "; ".join(text for text in (step.dispatch.why, origins.get(step.node)) if text),
                 )

@@ -229,7 +229,7 @@ class _Builder:
                 region.block.touch(len(part))
         storages = self.target.limits["maxStorageBuffersPerShaderStage"]
         if len(regions) > storages:
-            raise LimitError(f"bindings of {dispatch.shader}", len(regions), storages, "use the wasm backend")
+            raise LimitError(f"bindings of {dispatch.name}", len(regions), storages, "use the wasm backend")
         pipeline = pipeline_of(dispatch)
         self._on_pipeline(pipeline)
         part.append(Step(dispatch, pipeline, regions, index))

@@ -103,5 +103,8 @@ def _check_buffers(schedule: Schedule) -> None:
 
 def _told(step: Step, schedule: Schedule) -> str:
     node = schedule.graph.nodes[step.node] if step.node >= 0 else None
-    shader = step.dispatch.label or step.dispatch.shader
-    return f"{node.label}: {node.op.name} on webgpu: {shader}" if node is not None else f"webgpu: {shader}"
+    return (
+        f"{node.label}: {node.op.name} on webgpu: {step.dispatch.name}"
+        if node is not None
+        else f"webgpu: {step.dispatch.name}"
+    )

@@ -164,6 +164,6 @@ def check_writes(dispatch: Dispatch) -> None:
         if count * size > room or (count * size < needed and not in_parts):
             name = binding.source.name if isinstance(binding.source, Value) else "scratch"
             raise KernelError(
-                f"shader {dispatch.shader} would write {count} elements of {size} bytes to {name!r}, "
+                f"shader {dispatch.name} would write {count} elements of {size} bytes to {name!r}, "
                 f"which has {needed} bytes"
             )
