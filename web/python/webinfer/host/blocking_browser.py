@@ -87,7 +87,7 @@ class BlockingHost(BrowserHost):
         name = f"webinfer-{build}.wasm"
         own = importlib.resources.files("webinfer") / "_kernels" / name
         asset = f"kernels/{name}"
-        data = own.read_bytes() if asset not in self.assets and own.is_file() else _asked(self.asset(asset))
+        data = own.read_bytes() if own.is_file() else _asked(self.asset(asset))
         check_kernels(self.assets.get(asset, asset), memoryview(data))
         return memoryview(data)
 
