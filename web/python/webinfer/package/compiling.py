@@ -234,7 +234,7 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
             "writes": writes, "prepare": prepare, "program": [layout.program, layout.steps],
             "inputs": [p.address for p in layout.inputs], "outputs": [p.address for p in layout.outputs],
             "memory": list(asdict(layout.memory).values()), "steps": plan.steps, "for": _made_for(plan.graph, taken),
-            "referenced": referenced(programs, starts),
+            "referenced": referenced(memoryview(programs), starts),
             "pool": {
                 "bytes": THREAD_POOL_BYTES, "poisoned": THREAD_POOL_POISONED_WORD, "maxNaps": THREAD_POOL_MAX_NAPS_WORD,
                 "napMs": THREAD_POOL_NAP_MS, "stack": MEMORY_STACK_BYTES,
