@@ -20,7 +20,7 @@ from build_scripts.judge.rows import Row
 SCRIPT, LIMIT_S = "mediapipe_films.py", 1800
 FRAMES, FPS, NOISE = 24, 30, 3.0  # noise is a standard deviation of 0..255
 WIDE, HIGH = 480, 360
-PHOTOS = {"face_mesh": "face.jpg", "hands": "squat.bmp", "poses": "squat.bmp"}  # of the folder of photos
+PHOTOS = {"face_mesh": "face.jpg", "hands": "squat.bmp", "poses": "squat.bmp"}  # else the first photo of the folder
 FARTHEST, FARTHER = 2.5, 1.1  # % of the width in the worst frame, or so many times as far as the judge's own film
 MOST_TREMBLING, MOST_LAG = 0.02, 0.5  # more than the judge's, in % of the width; frames behind the judge's
 Array = np.ndarray[Any, Any]
@@ -54,13 +54,13 @@ def films(photo: Image.Image) -> dict[str, tuple[list[Array], Times]]:
     }  # fmt: skip
 
 
-def rows(folder: Path, images: Path, environment: Path, backend: str) -> list[Row]:
+def rows(folder: Path, photos: list[Path], environment: Path, backend: str) -> list[Row]:
     """A row for each task and film; the change of size, and two faces that pass each other, come from ours alone."""
     made: dict[str, tuple[list[Array], Times]] = {}
+    images = photos[0].parent
     for task, name in PHOTOS.items():
-        if (images / name).is_file():
-            photo = Image.open(images / name).convert("RGB")
-            made |= {f"{task} {film}": found for film, found in films(photo).items()}
+        photo = Image.open(next(path for path in (images / name, *photos) if path.is_file())).convert("RGB")
+        made |= {f"{task} {film}": found for film, found in films(photo).items()}
     files = []
     for name, (frames, _) in made.items():
         files.append(folder / f"{name}.npy")
@@ -69,7 +69,7 @@ def rows(folder: Path, images: Path, environment: Path, backend: str) -> list[Ro
     quiet = {"GLOG_minloglevel": "2"}
     answers = answers_of("MediaPipe", environment, SCRIPT, output, (output, *files), LIMIT_S, quiet)
     found = [row for task in PHOTOS for row in asyncio.run(_task(task, made, answers, backend))]
-    return [*found, *asyncio.run(_faces(images, backend))]
+    return [*found, *asyncio.run(_faces(photos, backend))]
 
 
 def _makers(backend: str) -> dict[str, Callable[[], Any]]:
@@ -134,30 +134,35 @@ def _trembling(frames: list[list[Array]]) -> float:
         if a and b:
             inside = ((b[0] >= 0) & (b[0] < (WIDE, HIGH))).all(1)
             moves.append(_away(a[0][inside], b[0][inside]))
-    return float(np.mean(moves)) if moves else math.nan
+    return float(np.mean(moves)) if moves else 0.0
 
 
 def _lag(frames: list[list[Array]], pictures: list[list[Array]]) -> float:
     """Frames by which the middle of a film's points is behind where the pictures show it."""
     both = [(a[0][:, 1].mean(), b[0][:, 1].mean()) for a, b in zip(frames, pictures, strict=True) if a and b]
+    if not both:
+        return 0.0
     mine, true = np.array(both).T
     speed = np.gradient(true)
     fast = np.abs(speed) > np.abs(speed).max() / 2
     return float(np.median((true - mine)[fast] / speed[fast]))
 
 
-async def _faces(images: Path, backend: str) -> list[Row]:
+async def _faces(photos: list[Path], backend: str) -> list[Row]:
     """Two faces that pass each other, and a film whose frames become smaller: which face is which, frame by frame."""
     from webinfer.tasks import FaceDetector
 
     small = []
     with await FaceDetector.create(backend=backend) as task:
-        for name in ("face.jpg", "grace_hopper.bmp"):
-            photo = Image.open(images / name).convert("RGB")
-            box = (await task.detect(photo))[0].box
-            x, y, side = box.left + box.width / 2, box.top + box.height / 2, 1.2 * box.height
-            cut = photo.crop((round(x - side), round(y - side), round(x + side), round(y + side)))
-            small.append(cut.resize((200, 200), Image.Resampling.BICUBIC))
+        for path in photos:
+            photo = Image.open(path).convert("RGB")
+            for box in [face.box for face in await task.detect(photo)][:1]:
+                x, y, side = box.left + box.width / 2, box.top + box.height / 2, 1.2 * box.height
+                cut = photo.crop((round(x - side), round(y - side), round(x + side), round(y + side)))
+                small.append(cut.resize((200, 200), Image.Resampling.BICUBIC))
+    if not small:
+        return []
+    small = [small[0], small[1] if len(small) > 1 else small[0].transpose(Image.Transpose.FLIP_LEFT_RIGHT)]
     frames = []
     for i in range(FRAMES):
         frame = Image.new("RGB", (640, 480), (110, 120, 130))

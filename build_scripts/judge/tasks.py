@@ -56,7 +56,7 @@ def run(argv: list[str]) -> int:
         if "films" in groups:
             run_steps([task_models_step(), _environment_step()])
             os.environ["WEBINFER_MODELS"] = str(MODELS)
-            rows += films.rows(Path(name), options.images, ENVIRONMENT, options.backend)
+            rows += films.rows(Path(name), _photos(options.images), ENVIRONMENT, options.backend)
         if "decoded" in groups:
             rows += decoded.rows(_photos(options.images), options.backend)
             rows += whole_pictures.rows(_photos(options.images), options.backend)
