@@ -202,6 +202,9 @@ class InferenceSession:
             raise ValueError("IOBinding must be used with the session that created it.")
         iobinding.run(run_options)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle 'InferenceSession' object: load it in each process, from the same path or bytes")
+
     # ----- profiling
 
     def get_profiling_start_time_ns(self) -> int:
