@@ -50,6 +50,7 @@ class ThreadedKernels(NativeKernels):
         wanted = next(i.type for i in module.imports if i.name == "memory")
         assert isinstance(wanted, wasmtime.MemoryType)
         self.isa, self.threads = isa, threads
+        self._mutex, self._inside, self._torn, self._calls = threading.RLock(), False, False, {}
         self._memory = _Memory(_engine(), wasmtime.MemoryType(wanted.limits, shared=True))
         self._store = wasmtime.Store(_engine())
         self._exports = wasmtime.Instance(self._store, module, [self._memory]).exports(self._store)
