@@ -39,6 +39,7 @@ CPYTHON_ONLY = (
     "webinfer/host/published_files.py",
     "webinfer/host/socket_native.py",
     "webinfer/lab/",
+    "webinfer/task_verbs.py",
     "webinfer/testing.py",
     "webinfer/package/web_page.py",
     "webinfer/page/facts.py",

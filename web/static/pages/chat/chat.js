@@ -3,7 +3,7 @@
 
 import { bubble, dropLast, following, offer, write } from "./chat_bubbles.js";
 import { factsOf, markdownOf, pythonOf } from "./chat_code.js";
-import { recalled, remember } from "./chat_memory.js";
+import { recalled, remember, typeAgain, typed } from "./chat_memory.js";
 import { watchFiles } from "../../media/drops.js";
 import { byId, download, el } from "../../ui/dom.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
@@ -11,7 +11,6 @@ import { showWork, startEngine } from "../../engine/engine_page.js";
 const KNOWN = "smollm2-135m";
 const MEGABYTE = 1e6;
 const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is fetching its file, which this one waits for" };
-const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-tokens", "backend"];
 const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
 const before = recalled();
@@ -39,7 +38,7 @@ function allow() {
   for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering;
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
-  offer(answering || !model ? [] : messages, { again, change });
+  offer(answering || !model ? [] : messages, { again: () => send(takeBack()), change });
 }
 
 /** Asks what weights are kept here, and shows it. */
@@ -119,8 +118,7 @@ function drawing() {
 }
 
 function showPython() {
-  const name = model && model.name !== KNOWN ? model.name : KNOWN;
-  byId("python").textContent = pythonOf({ name, backend: byId("backend").value, instructions: instructions(), drawing: drawing() });
+  byId("python").textContent = pythonOf({ name: model?.name ?? KNOWN, backend: byId("backend").value, instructions: instructions(), drawing: drawing() });
 }
 
 /** What the model is told before the first message. */
@@ -175,11 +173,6 @@ function takeBack() {
   return messages.splice(-2)[0].content;
 }
 
-/** Has the last question answered once more. */
-function again() {
-  send(takeBack());
-}
-
 /** Gives the last question back to where it was written. */
 function change() {
   byId("message-to-send").value = takeBack();
@@ -204,14 +197,14 @@ async function started() {
 /** What the tab finds again when it is loaded anew: the answer as far as it came, or the question back where it was written. */
 function keep() {
   const said = [...messages];
-  const fields = Object.fromEntries(FIELDS.map((id) => [id, byId(id).value]));
+  const fields = typed();
   if (reply?.textContent) said.push({ role: "assistant", content: reply.textContent });
   else if (reply) fields["message-to-send"] ||= said.pop().content;
   remember({ messages: said, fields, model: model?.name ?? null });
 }
 
 function restore() {
-  for (const id of FIELDS) if (typeof before.fields[id] === "string") byId(id).value = before.fields[id];
+  typeAgain(before.fields);
   messages.forEach(bubble);
   if (before.model && messages.length) showWork(null, `Open ${before.model === KNOWN ? "the model" : before.model} again to go on with this chat.`);
 }
