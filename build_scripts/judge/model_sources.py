@@ -1,4 +1,4 @@
-"""`judge model-sources`: whether every package and file that known models come from can still be had.
+"""`judge model-sources`: whether every package and file that known models come from are still available.
 
 Packages vanish from indexes. pip and npm are asked for what they know of each pinned package, servers for the head of
 each file; nothing is downloaded. Models with one source are listed, as the first that would be lost.
@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
 
 
 def problem_of(name: str, table: Mapping[str, Any]) -> str:
-    """Why a package, or a file of it, cannot be had; "" if it can."""
+    """Why a package, or a file of it, is not available; "" if it is."""
     row = table["packages"][name]
     files = {file: one for file, one in table["files"].items() if one["package"] == name}
     check = next(check for kind, check in CHECKS.items() if kind in row)

@@ -14,7 +14,7 @@ TABLE: dict[str, Any] = {
     "packages": {
         "wheel": {"requirement": "models==1.0", "platform": "any", "python": "3.12", "sha256": "0", "megabytes": 1},
         "node": {"npm": "@models/models@1.0", "sha256": "0", "megabytes": 1},
-        "far": {"repositories": "models of somebody", "megabytes": 1},
+        "far": {"repositories": "models of a test", "megabytes": 1},
     },
 }
 
@@ -57,7 +57,7 @@ def test_a_server_that_does_not_answer_is_named_in_words(
 ) -> None:
     assert model_sources.run(["far"]) == 1
     told = capsys.readouterr().out
-    assert "LOST   models of somebody: http://127.0.0.1:1/m.tflite: Connection refused" in told
+    assert "LOST   models of a test: http://127.0.0.1:1/m.tflite: Connection refused" in told
     assert "urlopen" not in told
     with pytest.raises(BuildError, match="no package 'nothing'"):
         model_sources.run(["nothing"])

@@ -65,7 +65,7 @@
     return WebAssembly.compile(await answer.arrayBuffer()); // hosts may know no type for it
   };
 
-  /** What keeps pages from starting, whoever serves them: code, whether it is so here, what is said, the way on. */
+  /** What keeps pages from starting, on any host: code, whether it is so here, what is said, the way on. */
   const HINDRANCES = [
     ["file", () => location.protocol === "file:", "This page was opened as a file, from which browsers start no engine.",
       "Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that this prints."],

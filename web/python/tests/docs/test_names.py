@@ -22,6 +22,7 @@ TEXTS = PAGES
 SOURCES = {".py", ".js", ".mjs", ".wgsl", ".c", ".h", ".toml", ".html", ".css", ".json"}
 BUILT = (".venv", "build", "web/node_modules")  # folders that set-up makes
 FOREIGN = {
+    "text/javascript",
     "gunicorn",
     "preload",
     "post_fork",
@@ -102,7 +103,7 @@ def problem_of(text: str) -> str:
     if "build_scripts " in text or text.startswith("webinfer "):
         return command_problem(text)
     head = re.split(r"[(=\[ :<]", text, maxsplit=1)[0]  # `load(…)` names load, `strict=True` names strict
-    if PATH.fullmatch(head):
+    if PATH.fullmatch(head) and head not in FOREIGN:
         return "" if is_path(head) else f"no file or folder {head}"
     if DOTTED.fullmatch(head):
         return "" if is_dotted(head) else f"no {head}"

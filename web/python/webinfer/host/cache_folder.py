@@ -2,7 +2,7 @@
 
 Each file has a message authentication code (keyed BLAKE2b) by a key that lies elsewhere, in the user's folder of
 settings. Who can write the cache folder alone cannot make this process run code, and damaged files are not used. The
-folder belongs to the user and is closed to others; a folder of somebody else, or one that others may write, is not
+folder belongs to the user and is closed to others; another folder, or one that others may write, is not
 used. WEBINFER_CACHE names another folder, or is "off".
 """
 

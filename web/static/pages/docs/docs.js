@@ -8,7 +8,7 @@ const AROUND = 90; // characters of text before and behind the first match
 const COPIED_MS = 1_500;
 
 const home = new URL(document.documentElement.dataset.home, document.baseURI).pathname;
-let index = null; // a promise of the search's index, once somebody searches
+let index = null; // a promise of the search's index, from the first search on
 
 /** The sections of all pages, which the server lists beside them: {id, address, page, heading, text}. */
 async function sections() {
