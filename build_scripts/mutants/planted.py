@@ -81,7 +81,8 @@ PARTS = (
     Part("tokenizer", (f"{ENGINE}/language/tokenizer.py", f"{ENGINE}/language/pretokenizer.py"),
          ("web/python/tests/language", "-k", "not webgpu"), 7),
     Part("player", ("web/player/src/*.js",),
-         ("build_scripts/tests/test_player_bounds.py", "e2e_tests/test_player.py", "-k", "not other_browsers"), 7),
+         ("build_scripts/tests/test_player_bounds.py", "build_scripts/tests/test_player_hostile.py",
+          "e2e_tests/test_player.py", "-k", "not other_browsers"), 7),
 )  # fmt: skip
 
 

@@ -141,3 +141,33 @@ def test_a_plan_for_a_gpu_is_proved_before_it_runs(node: str, package: Package, 
     passing = [name for name, result in rows if result == "passes" and not name.startswith(harmless)]
     assert not passing
     assert "untyped" not in found
+
+
+HEADERS = """
+const [checks, tensors] = process.argv.slice(2);
+const [{ checkHeader }, { tensorsOf }] = await Promise.all([import(checks), import(tensors)]);
+const inputs = [["x", "float32", [1, 2, 2, 3]], ["h", "float32", [4]]];
+const outputs = [["y", "float32", [2]], ["g", "float32", [4]]];
+const picture = { width: 2, height: 2, scale: 1, offset: 0, border: 0, sampling: 0, input: "x" };
+const state = { input: "h", output: "g", bytes: new Uint8Array(16) };
+const judged = (changes, states = []) => {
+  const header = { inputs, outputs, task: { picture: { ...picture, ...changes } } };
+  try { checkHeader(header, tensorsOf(header), states); } catch (error) { return error.code ?? "untyped"; }
+  return "passes";
+};
+const pictures = [{}, { width: 3 }, { height: 1 }, { width: 1.5 }, { input: "h" }, { input: "none" },
+  { scale: NaN }, { offset: "1" }, { border: 0.5 }, { sampling: null }].map((changes) => judged(changes));
+const states = [{}, { input: "" }, { output: "" }, { input: "none" }, { output: "none" },
+  { input: "", output: "" }, { output: "y" }, { bytes: new Uint8Array(8) }]
+  .map((changes) => judged({}, [{ ...state, ...changes }]));
+process.stdout.write(JSON.stringify([pictures, states]));
+"""
+
+
+def test_a_header_fits_together_or_is_refused(node: str, tmp_path: Path) -> None:
+    """A picture fills its input, and a state is an input, an output or both of one size."""
+    (tmp_path / "headers.mjs").write_text(HEADERS)
+    files = [(SOURCE / "src" / name).as_uri() for name in ("checks.js", "tensors.js")]
+    pictures, states = told([node, tmp_path / "headers.mjs", *files])
+    assert pictures == ["passes", *["package"] * 9]
+    assert states == [*["passes"] * 3, *["package"] * 5]
