@@ -88,6 +88,32 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     assert _said(page)["messages"][1]["content"] == answer
 
 
+def test_a_question_is_answered_although_the_engine_ended(demo: Demo) -> None:
+    page = demo("", path="/chat")
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: _said(page).get("model"))
+    page.page.fill("#max-tokens", "2000")
+    page.page.fill("#message-to-send", "hello ab")
+    page.page.click("#send")
+    page.wait_for("its question", lambda: _said(page).get("answering") or page.page.locator("#stop").is_visible())
+    page.end_worker()
+    page.wait_for("the end of the engine", lambda: page.page.locator("#pick").is_disabled())
+    page.page.fill("#max-tokens", "5")
+    page.wait_for("answer", lambda: len(_said(page).get("messages", [])) == 2 and not _said(page).get("answering"))
+    assert not page.error
+    assert page.page.locator("#chat li").count() == 2
+    page.page.fill("#max-tokens", "2000")
+    page.page.fill("#message-to-send", "once more")
+    page.page.click("#send")
+    page.page.locator("#stop").wait_for()
+    page.end_worker()  # for the second time: it is not started again
+    page.wait_for("word of it", lambda: "No answer came" in page.text("#status"))
+    assert page.page.input_value("#message-to-send") == "once more"
+    for name in ("send", "open-known", "pick"):
+        assert page.page.locator(f"#{name}").is_disabled(), name
+    page.complaints.clear()
+
+
 def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answer(demo: Demo) -> None:
     page = demo("", path="/chat")
     _open(page, "tiny.gguf", MODEL)

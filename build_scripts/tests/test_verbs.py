@@ -113,6 +113,22 @@ def test_two_backends_that_agree_are_green() -> None:
     assert verdict([outcome("wasm"), outcome("webgpu", left=11)]) == 0
 
 
+def test_a_photo_of_ones_own_may_have_no_face_but_no_two_answers() -> None:
+    assert verdict([outcome("wasm", faces=0), outcome("webgpu", faces=0)], faces=False) == 0
+    assert verdict([outcome("wasm"), outcome("webgpu", faces=0)], faces=False) == 1
+    assert verdict([outcome("wasm", faces=0), outcome("webgpu", used="wasm", faces=0)], faces=False) == 1
+
+
+@pytest.mark.parametrize("arguments", [["--json"], ["--model", "x"], ["--headless", "/nowhere.png"]])
+def test_options_that_do_not_fit_are_refused_before_anything_is_built(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "set_up", lambda: pytest.fail("it was built"))
+    with pytest.raises(SystemExit):
+        demo.run(arguments)
+    assert "--headless" in (told := capsys.readouterr().err) or "no photo" in told
+
+
 @pytest.mark.parametrize(
     "second",
     [

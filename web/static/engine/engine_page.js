@@ -8,7 +8,7 @@ import { Troubles } from "../ui/troubles.js";
 
 /**
  * {calls, troubles, settings, site, begin}: `site` is the server's manifest; after `begin()`, `started(capabilities)` is
- * called when the engine runs, and `lost({code, message})` when it does not any more, though it may be started again.
+ * called when the engine runs, and `lost({code, message, restarts})` when it does not any more; `restarts`: it is started again.
  */
 export async function startEngine({ started, lost }) {
   if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
@@ -30,7 +30,7 @@ export async function startEngine({ started, lost }) {
     troubles.ended({ code, message });
   };
   const onRestarting = ({ code, message }) => {
-    lost({ code, message });
+    lost({ code, message, restarts: true });
     progress.begin("Starting the engine again");
     troubles.slow(null);
     troubles.show({ code, message: `${message} It is being started again.` }, { severe: false });

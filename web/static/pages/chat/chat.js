@@ -2,15 +2,15 @@
 // business (webinfer/page/chat_controller.py).
 
 import { bubble, dropLast, following, offer, write } from "./chat_bubbles.js";
-import { factsOf, markdownOf, pythonOf } from "./chat_code.js";
+import { drawing, factsOf, instructions, markdownOf, pythonOf } from "./chat_code.js";
 import { recalled, remember, typeAgain, typed } from "./chat_memory.js";
+import { freedText, openModel, stageOf, storedText } from "./chat_models.js";
 import { watchFiles } from "../../media/drops.js";
 import { byId, download, el } from "../../ui/dom.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
 
 const KNOWN = "smollm2-135m";
-const MEGABYTE = 1e6;
-const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is fetching its file, which this one waits for" };
+const RETRIED = ["device-lost", "engine-died", "engine-silent"];
 const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
 const before = recalled();
@@ -19,6 +19,8 @@ let reply = null; // the text of the answer that is being written
 let model = null; // what the engine says of the open model
 let opening = null; // how it was opened, to do it again with a fresh engine
 let answering = false;
+let engine = ""; // "runs", "restarts" after its end, or nothing
+let unanswered = null; // what was asked when the engine ended or the GPU was lost: it is asked once more by itself
 let stored = { complete: false, bytes: 0 }; // weights that this browser keeps
 
 /** What the page says of itself to scripts. */
@@ -35,7 +37,7 @@ function allow() {
   byId("chat").dataset.hint = model ? "Write a message below." : "No model is open yet. SmolLM2 (98 MB) answers short questions in English; a .gguf file of your own may know more.";
   byId("send").disabled = !model || answering;
   for (const id of ["new-chat", "save-chat"]) byId(id).disabled = !messages.length || answering;
-  for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering;
+  for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering || engine !== "runs";
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
   offer(answering || !model ? [] : messages, { again: () => send(takeBack()), change });
@@ -45,8 +47,7 @@ function allow() {
 async function showStored() {
   stored = await calls.ask("chat_stored", { model: KNOWN });
   byId("stored").hidden = !stored.bytes;
-  const whole = stored.complete ? "The weights are kept in this browser" : "A part of the weights is kept in this browser, the rest is fetched when you open the model";
-  byId("stored-text").textContent = `${whole}: ${(stored.bytes / MEGABYTE).toFixed(1)} MB.`;
+  byId("stored-text").textContent = storedText(stored);
   tell();
 }
 
@@ -57,8 +58,7 @@ async function forget() {
   try {
     const { freed } = await calls.ask("chat_forget");
     await showStored();
-    const left = stored.bytes ? ` ${(stored.bytes / MEGABYTE).toFixed(1)} MB stay: another tab is at them. Close it, then delete them.` : "";
-    showWork(null, `${(freed / MEGABYTE).toFixed(1)} MB were freed.${left}${model ? " The open model stays until you leave." : ""}`);
+    showWork(null, freedText(freed, stored, model));
     tell({ freed });
   } catch (error) {
     fail(error);
@@ -69,17 +69,6 @@ async function forget() {
   }
 }
 
-/** What the engine says of the model that it opened: with kept weights if they are whole, else with fetched ones. */
-async function opened(source) {
-  const step = (told) => showWork(told, `Opening the model: ${STAGES[told.stage] ?? told.stage}`);
-  const backend = byId("backend").value;
-  if (!source.name || !stored.complete) return calls.ask("chat_open", { ...source, backend }, step);
-  return calls.ask("chat_open", { kept: source.name, backend }, step).catch((error) => {
-    if (["engine-died", "out-of-memory", "stopped"].includes(error.code)) throw error;
-    return calls.ask("chat_open", { ...source, backend }, step);
-  });
-}
-
 /** Opens {name} of a known model or {files: {name: File}}. */
 async function open(source) {
   answering = true;
@@ -87,7 +76,8 @@ async function open(source) {
   troubles.forget();
   showWork({}, "Opening the model …");
   try {
-    model = await opened(source);
+    const step = (told) => showWork(told, stageOf(told));
+    model = await openModel(calls, source, { backend: byId("backend").value, kept: stored.complete }, step);
     opening = source;
     byId("facts").replaceChildren(...Object.entries(factsOf(model)).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
     await showStored().catch(fail);
@@ -109,25 +99,14 @@ async function open(source) {
 }
 
 function openFile(file) {
-  if (!answering) open({ files: { [file.name]: file } });
-}
-
-function drawing() {
-  const number = (id) => Number(byId(id).value);
-  return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens") };
+  if (!answering && engine === "runs") open({ files: { [file.name]: file } });
 }
 
 function showPython() {
   byId("python").textContent = pythonOf({ name: model?.name ?? KNOWN, backend: byId("backend").value, instructions: instructions(), drawing: drawing() });
 }
 
-/** What the model is told before the first message. */
-function instructions() {
-  const content = byId("instructions").value.trim();
-  return content ? [{ role: "system", content }] : [];
-}
-
-async function send(content) {
+async function send(content, retried = false) {
   troubles.forget();
   messages.push({ role: "user", content });
   bubble(messages.at(-1));
@@ -155,8 +134,10 @@ async function send(content) {
   } catch (error) {
     messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
     dropLast(2);
-    byId("message-to-send").value ||= content;
+    if (!retried && RETRIED.includes(error.code) && engine) unanswered = content;
+    else byId("message-to-send").value ||= content;
     fail(error);
+    showWork(null, unanswered ? "The answer is begun again when the model is open." : "No answer came: the message is below.");
   } finally {
     reply = null;
     answering = false;
@@ -165,6 +146,15 @@ async function send(content) {
     tell();
     byId("message-to-send").focus();
   }
+  if (unanswered && engine === "runs") await open(opening).then(goOn); // a GPU was lost: the engine goes on with another device
+}
+
+/** Asks once more what was not answered, or gives it back to where it was written. */
+async function goOn() {
+  const content = unanswered;
+  unanswered = null;
+  if (content !== null && model) await send(content, true);
+  else byId("message-to-send").value ||= content ?? "";
 }
 
 /** Takes the last question and its answer out of the chat; the question. */
@@ -183,11 +173,12 @@ function change() {
 
 /** Opens again what was open; else gets ready for what may be opened. */
 async function started() {
+  engine = "runs";
   allow();
   try {
     if (!opening) await showStored();
     const again = opening ?? (before.model === KNOWN && stored.complete ? { name: KNOWN } : null);
-    if (again) await open(again);
+    if (again) await open(again).then(goOn);
     else await calls.ask("chat_prepare", { model: KNOWN });
   } catch (error) {
     fail(error);
@@ -211,7 +202,10 @@ function restore() {
 
 function lost(error) {
   model = null;
+  engine = error.restarts ? "restarts" : "";
   calls.drop(error);
+  if (unanswered && !engine) goOn(); // it died again
+  allow();
 }
 
 byId("say").addEventListener("submit", (event) => {

@@ -1,4 +1,7 @@
-// What the page "Chat" says in other forms: the Python that does the same, the chat as a file, the facts of a model.
+// What the page "Chat" says in other forms: the Python that does the same, the chat as a file, the facts of a model; and what its
+// fields say.
+
+import { byId } from "../../ui/dom.js";
 
 const NAMES = { system: "Instructions", user: "You", assistant: "Model" };
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
@@ -37,4 +40,16 @@ tokens = generator.stream(
 )
 async for piece in tokens:
     print(piece, end="")`;
+}
+
+/** How tokens are drawn, as the page's fields say. */
+export function drawing() {
+  const number = (id) => Number(byId(id).value);
+  return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens") };
+}
+
+/** What the model is told before the first message. */
+export function instructions() {
+  const content = byId("instructions").value.trim();
+  return content ? [{ role: "system", content }] : [];
 }
