@@ -188,15 +188,15 @@ def _compared(head: Head, ours: list[list[Object]], theirs: list[list[Object]]) 
     for mine, judged in zip(ours, theirs, strict=True):
         for side, (some, others) in enumerate(((judged, mine), (mine, judged))):
             for one in some:
-                twin = max(others, key=lambda other: _alike(one, other), default=None)
-                if twin is None or _alike(one, twin) < SAME:
+                match = max(others, key=lambda other: _alike(one, other), default=None)
+                if match is None or _alike(one, match) < SAME:
                     continue
                 hits[side] += 1
-                worst = max(worst, abs(one.score - twin.score))
-                if one.points is not None and twin.points is not None:
-                    away = max(away, float(np.abs(one.points[:, :2] - twin.points[:, :2]).max()))
-                if one.mask is not None and twin.mask is not None:
-                    both, either = (one.mask & twin.mask).sum(), (one.mask | twin.mask).sum()
+                worst = max(worst, abs(one.score - match.score))
+                if one.points is not None and match.points is not None:
+                    away = max(away, float(np.abs(one.points[:, :2] - match.points[:, :2]).max()))
+                if one.mask is not None and match.mask is not None:
+                    both, either = (one.mask & match.mask).sum(), (one.mask | match.mask).sum()
                     masks.append(float(both / either) if either else 1.0)
     counts = sum(map(len, theirs)), sum(map(len, ours))
     share = min(hit / max(count, 1) for hit, count in zip(hits, counts, strict=True))

@@ -276,7 +276,7 @@ def test_a_word_is_seven_dispatches_a_block() -> None:
     schedule = make_schedule(decoder_graph(file, architecture_of(file), (1,), 96), HARDWARE)
     shaders = [step.dispatch.shader for step in schedule.run]
     block = [*["block_product_row"] * 3, "cached_attention", *["block_product_row"] * 3]
-    assert shaders == ["block_rows", *block, *block, "layer_norm", "gather", "block_product_row", "sample"]
+    assert shaders == ["block_rows", *block, *block, "layer_norm", "described", "block_product_row", "sample"]
     assert not schedule.prepare
 
 

@@ -62,7 +62,7 @@ export class Workspace {
 
   /**
    * Takes over what is known of the model now; `anew`: it can be drawn as it runs from now on. Until then it is shown as it
-   * stands in the file, and stays so for somebody who is looking for a node there or at one.
+   * stands in the file, and stays so while the user searches it or looks at a node.
    */
   take(model, anew) {
     this.#model = model;
