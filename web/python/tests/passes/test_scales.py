@@ -108,6 +108,14 @@ def test_products_of_matrices_and_depthwise_windows_take_scales_as_well() -> Non
         assert scales_gone(b.output(y)) == ["matmul"]
 
 
+def test_a_factor_and_a_summand_of_no_channels_stay() -> None:
+    b = Build()
+    graph = b.output(row(b, ew.ADD, row(b, ew.MUL, b.input("x", 1, 6, 7, 0), "m"), "a"))
+    optimize(graph)
+    verify(graph)
+    assert [node.op for node in graph.nodes] == [ew.MUL, ew.ADD]
+
+
 def test_a_scale_before_a_product_that_reads_columns_stays() -> None:
     """Its channels are the product's rows, also where there are as many of them as of columns."""
     for size in (6, 4):

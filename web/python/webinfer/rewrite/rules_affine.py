@@ -103,8 +103,8 @@ def _joined(match: Match) -> list[Node] | None:
     every = y.type.rank == 4 and y.type.size >= LARGE * y.type.shape[-1]
     x, factor, row = (match.value(name) for name in ("x", "factor", "row"))
     known = every or (facts.is_known(factor) and facts.is_known(row))
-    if y.type.rank != 4 or not known or not (is_row(factor, y) and is_row(row, y)):
-        return None
+    if y.type.rank != 4 or not all(channels) or not known or not (is_row(factor, y) and is_row(row, y)):
+        return None  # a window has at least one channel
     if x.type != y.type or match.node("scaled").output.type != y.type:
         return None
     work = Preparing(node.label)

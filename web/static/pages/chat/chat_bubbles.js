@@ -1,9 +1,8 @@
 // The messages of the page "Chat".
 
+import { copyButton } from "../../ui/copy_button.js";
 import { byId, el } from "../../ui/dom.js";
 import { elementsOf } from "../../ui/markdown.js";
-
-const SELECTED_MS = 1_500;
 
 /** Puts a message on the page; the element of its text. */
 export function bubble({ role, content }) {
@@ -39,20 +38,8 @@ export function offer(messages, { again, change }) {
   [...byId("chat").children].forEach((said, i) => {
     const { role, content } = messages[i] ?? {};
     const latest = i >= messages.length - 2;
-    const copy = button("Copy", () => copied(copy, content, said.querySelector(".said")));
-    const made = role === "assistant" ? [copy, ...(latest ? [button("Write again", again)] : [])] : role && latest ? [button("Edit", change)] : [];
+    const made = role === "assistant" ? [copyButton("link", () => content, said.querySelector(".said")), ...(latest ? [button("Write again", again)] : [])] : role && latest ? [button("Edit", change)] : [];
     said.querySelector(".actions")?.remove();
     if (made.length) following(() => said.append(el("div", { class: "actions" }, made)));
   });
-}
-
-async function copied(button, content, shown) {
-  try {
-    await navigator.clipboard.writeText(content);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(shown); // over plain http there is no clipboard
-    button.textContent = "Selected";
-  }
-  setTimeout(() => (button.textContent = "Copy"), SELECTED_MS);
 }

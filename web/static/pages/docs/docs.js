@@ -1,11 +1,11 @@
 // The documentation's pages: a search over all of them, and a copy button at every piece of code.
 
 import MiniSearch from "minisearch";
+import { copyButton } from "../../ui/copy_button.js";
 import { byId, el, say } from "../../ui/dom.js";
 
 const MOST = 12; // results
 const AROUND = 90; // characters of text before and behind the first match
-const COPIED_MS = 1_500;
 
 const home = new URL(document.documentElement.dataset.home, document.baseURI).pathname;
 let index = null; // a promise of the search's index, from the first search on
@@ -51,28 +51,17 @@ async function search() {
   say(byId("search-status"), words ? `${found.length || "No"} ${found.length === 1 ? "result" : "results"}` : "");
 }
 
-/** A button that copies a piece of code; terminals' prompts and what they printed stay behind. */
-function copyButton(code) {
-  const button = el("button", { type: "button", class: "copy", text: "Copy", on: { click: copy } });
-  async function copy() {
-    const prompts = [...code.querySelectorAll(".gp, .go")];
-    const lines = prompts.length ? code.textContent.split("\n").filter((line) => line.startsWith("$ ")).map((line) => line.slice(2)).join("\n") : code.textContent;
-    try {
-      await navigator.clipboard.writeText(lines);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(code); // over plain http there is no clipboard
-      button.textContent = "Selected";
-    }
-    setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
-  }
-  return button;
+/** A piece of code as it is typed: terminals' prompts and what they printed stay behind. */
+function typedIn(code) {
+  if (!code.querySelector(".gp, .go")) return code.textContent;
+  const lines = code.textContent.split("\n").filter((line) => line.startsWith("$ "));
+  return lines.map((line) => line.slice(2)).join("\n");
 }
 
 for (const code of document.querySelectorAll("pre.code:not(.output)")) {
   const holder = el("div", { class: "holder" });
   code.replaceWith(holder);
-  holder.append(code, copyButton(code));
+  holder.append(code, copyButton("copy", () => typedIn(code), code));
 }
 byId("search").addEventListener("input", search);
 byId("search-box").hidden = false;
