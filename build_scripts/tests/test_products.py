@@ -217,7 +217,7 @@ def test_sample_photos_are_published_small_and_look_the_same() -> None:
     for name in names:
         with Image.open(IMAGES / Path(name).name) as small, Image.open(IMAGES / kept[Path(name).name]) as whole:
             difference = ImageChops.difference(small.convert("RGB"), whole.convert("RGB"))
-            assert max(ImageStat.Stat(difference).rms) < 4, name
+            assert max(ImageStat.Stat(difference).rms) < 8, name  # colours are halved in size
 
 
 @needs_build

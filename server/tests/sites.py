@@ -16,6 +16,7 @@ FILES = {
     "models/m.tflite": ("assets/models/m-1.tflite", "application/octet-stream", bytes(range(256)) * 4),
     "static/demo.css": ("assets/static-1/demo.css", "text/css; charset=utf-8", b"p {}"),
     "static/docs.css": ("assets/static-1/docs.css", "text/css; charset=utf-8", b"a {}"),
+    "static/docs.js": ("assets/static-1/docs.js", "text/javascript; charset=utf-8", b"2;"),
     "static/home.js": ("assets/static-1/home.js", "text/javascript; charset=utf-8", b"0;"),
     "static/site.webmanifest": ("assets/static-1/site.webmanifest", "application/manifest+json", b"{}"),
     "static/results/boxes.js": ("assets/static-1/results/boxes.js", "text/javascript; charset=utf-8", b"1;"),

@@ -160,7 +160,7 @@ def test_isolation_can_be_left_out(settings: Settings) -> None:
 
 
 def test_health_says_what_is_served(client: TestClient) -> None:
-    assert client.get("/healthz").json() == {"status": "ok", "engine": "1.2.3", "assets": 10}
+    assert client.get("/healthz").json() == {"status": "ok", "engine": "1.2.3", "assets": 11}
 
 
 def test_an_unknown_address_is_a_problem_with_the_request_id(client: TestClient) -> None:

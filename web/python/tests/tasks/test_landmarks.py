@@ -202,7 +202,9 @@ def test_options_out_of_range_are_refused_before_anything_is_loaded(options: dic
 
 
 def test_pipelines_go_by_name_and_refuse_what_is_none() -> None:
-    with pytest.raises(InputError, match=r"no task 'faces'; there are .*classification, face-detection"):
+    with pytest.raises(
+        InputError, match=r"no task 'faces'; there are .*depth-estimation, face-detection.*; did you mean"
+    ):
         run(webinfer.pipeline("faces"))
     with pytest.raises(InputError, match=r"face-landmarks has no option 'size'; it has .*most"):
         run(webinfer.pipeline("face-landmarks", size=3))

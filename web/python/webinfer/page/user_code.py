@@ -134,7 +134,14 @@ def _schema(things: list[Any] | tuple[Any, ...]) -> ResultSchema | None:
     """How these are shown, if they are all what one task finds."""
     kinds = {type(one) for one in things}
     bases: Any = ((task, task.__orig_bases__[0]) for task in TASKS.values())  # type: ignore[attr-defined]
-    return next((task.result for task, base in bases if kinds <= {*base.__args__}), None)
+    fitting = [task.result for task, base in bases if kinds <= {*base.__args__}]
+    return max(fitting, key=lambda schema: _told(schema, things), default=None)
+
+
+def _told(schema: ResultSchema, things: list[Any] | tuple[Any, ...]) -> int:
+    """How many fields have something to tell, less those that have nothing: tasks may find things of one type."""
+    values = [getattr(one, field.name, None) for one in things for field in schema.fields]
+    return sum(-1 if value in (None, "") else 1 for value in values)
 
 
 def display(*values: Any) -> None:

@@ -208,8 +208,8 @@ class _StoredLstm(_Lstm):
 
     def _bits(self, cell: Value) -> int:
         """How many bits of stored cells lie before the point."""
-        assert cell.type.quant is not None
-        bits = 15 + round(math.log2(cell.type.quant.scales[0]))
+        quant = cell.type.quant
+        bits = 15 + round(math.log2(quant.scales[0])) if quant is not None else -1
         if cell.type.dtype is not DType.INT16 or not 0 <= bits <= MAX_CELL_BITS:
             self.op.refuse(f"cells of {cell.type}; 16 bits whose scale is a power of two from 2^-15 to 2^-9 are known")
         return bits
