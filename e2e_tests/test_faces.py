@@ -117,7 +117,7 @@ def test_a_second_visit_works_from_the_cache(demo: Demo) -> None:
 
 
 def test_the_result_is_readable_without_seeing_the_picture(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&tools=open")
     result = page.wait_for_result()
     status = page.page.get_by_role("status").filter(has_text="Faces found")
     assert status.inner_text() == "Faces found: 1"

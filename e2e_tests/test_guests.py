@@ -19,6 +19,6 @@ def test_one_install_runs_a_model_with_threads_and_on_the_gpu_in_a_worker_that_c
     browser: Browser,
 ) -> None:
     answer = in_browser(browser, worker=True, isolated=True)
-    assert set(answer.backends) == {"wasm", "webgpu"}
+    assert set(answer.backends) == {"wasm", "webgpu", "without await"}
     assert answer.capabilities["threads"][0] == (int(answer.threads) > 1)
     assert answer.capabilities["isolated"][0]
