@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import NODE_MODULES, ROOT, VENV_PYTHON, WEB
+from build_scripts.paths import ROOT, VENV_PYTHON, WEB
 from build_scripts.setup.environment import ensure_groups
 from build_scripts.steps import Step
 
@@ -46,22 +46,21 @@ def npm_ci(folder: Path) -> None:
 
 def npm_step() -> Step:
     """The step that fills web/node_modules."""
-    return Step(
-        "npm", "npm ci in web/: pyodide and the MediaPipe models",
-        inputs=lambda: [WEB / "package.json", WEB / "package-lock.json"],
-        outputs=(NODE_MODULES / "pyodide" / "pyodide.mjs",), action=lambda: npm_ci(WEB),
-        stamp=NODE_MODULES / ".webinfer-stamp",
-    )  # fmt: skip
+    return npm_ci_step("npm", "npm ci in web/: pyodide and the MediaPipe models", WEB, "pyodide/pyodide.mjs")
 
 
 def bundlers_step() -> Step:
     """The step that installs the bundlers which the tests build the player with."""
-    modules = BUNDLERS / "node_modules"
+    what = "npm ci in e2e_tests/bundlers/: Vite, webpack, esbuild, TypeScript"
+    return npm_ci_step("bundlers", what, BUNDLERS, "vite/package.json")
+
+
+def npm_ci_step(name: str, what: str, folder: Path, one: str) -> Step:
+    """The step that fills the folder's node_modules, in which `one` of the files is there afterwards."""
+    modules = folder / "node_modules"
     return Step(
-        "bundlers", "npm ci in e2e_tests/bundlers/: Vite, webpack, esbuild, TypeScript",
-        inputs=lambda: [BUNDLERS / "package.json", BUNDLERS / "package-lock.json"],
-        outputs=(modules / "vite" / "package.json",), action=lambda: npm_ci(BUNDLERS),
-        stamp=modules / ".webinfer-stamp",
+        name, what, inputs=lambda: [folder / "package.json", folder / "package-lock.json"],
+        outputs=(modules / one,), action=lambda: npm_ci(folder), stamp=modules / ".webinfer-stamp",
     )  # fmt: skip
 
 

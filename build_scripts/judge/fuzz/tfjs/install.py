@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from build_scripts.setup.node import npm_ci
+from build_scripts.setup.node import npm_ci_step
 from build_scripts.steps import Step
 
 FOLDER = Path(__file__).parent
@@ -11,9 +11,5 @@ MODULES = FOLDER / "node_modules"
 
 def tfjs_step() -> Step:
     """The step that installs TensorFlow.js from npm."""
-    return Step(
-        "tfjs", "npm ci in build_scripts/judge/fuzz/tfjs/: TensorFlow.js",
-        inputs=lambda: [FOLDER / "package.json", FOLDER / "package-lock.json"],
-        outputs=(MODULES / "@tensorflow" / "tfjs-core" / "package.json",), action=lambda: npm_ci(FOLDER),
-        stamp=MODULES / ".webinfer-stamp",
-    )  # fmt: skip
+    what = "npm ci in build_scripts/judge/fuzz/tfjs/: TensorFlow.js"
+    return npm_ci_step("tfjs", what, FOLDER, "@tensorflow/tfjs-core/package.json")
