@@ -48,15 +48,19 @@ def not_found_response(body: bytes) -> Response:
     return Response(body, 404, headers=headers, media_type="text/html")
 
 
-def page_response(body: bytes, request: Request) -> Response:
-    """The page, compressed for who takes that, or 304 without a body if the client has this very version."""
+def page_response(body: bytes, request: Request, media_type: str = "text/html") -> Response:
+    """The page, compressed for who takes that, or 304 without a body if the client has this very version.
+
+    `media_type` is another one of a file that pages read and that was made at start, too.
+    """
     encoding = chosen_encoding({"gzip": None}, request.headers)
     sent = _packed(body) if encoding else body
     etag = etag_of(sent)
     headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-    headers["Content-Security-Policy"] = _policy(body)
+    if media_type == "text/html":
+        headers["Content-Security-Policy"] = _policy(body)
     if matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
     if encoding:
         headers["Content-Encoding"] = encoding
-    return Response(sent, headers=headers, media_type="text/html")
+    return Response(sent, headers=headers, media_type=media_type)

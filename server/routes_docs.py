@@ -36,8 +36,8 @@ def docs_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRo
         return page_response(bodies["index"], request)
 
     @router.api_route("/docs/search.json", methods=["GET", "HEAD"])
-    async def search() -> Response:
-        return Response(searched, media_type="application/json", headers={"Cache-Control": "no-cache"})
+    async def search(request: Request) -> Response:
+        return page_response(searched, request, "application/json")
 
     @router.api_route("/docs/{name}", methods=["GET", "HEAD"])
     async def page(name: str, request: Request) -> Response:

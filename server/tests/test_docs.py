@@ -94,6 +94,16 @@ def test_html_in_markdown_is_shown_as_text(client: TestClient) -> None:
     assert "<script" not in SCRIPT.sub("", text, count=1)
 
 
+def test_the_search_file_lists_passages_and_comes_once(client: TestClient) -> None:
+    answer = client.get("/docs/search.json", headers={"accept-encoding": "gzip"})
+    assert (answer.headers["content-type"], answer.headers["content-encoding"]) == ("application/json", "gzip")
+    rows = answer.json()
+    assert {"/docs", "/docs/parts#a-part"} <= {row["address"] for row in rows}
+    assert all({"id", "page", "heading", "text"} <= set(row) for row in rows)
+    again = {"accept-encoding": "gzip", "if-none-match": answer.headers["etag"]}
+    assert client.get("/docs/search.json", headers=again).status_code == 304
+
+
 def test_code_is_marked_by_class_and_escaped(client: TestClient) -> None:
     text = client.get("/docs/parts").text
     assert '<span class="s2">"&lt;b&gt;"</span>' in text
