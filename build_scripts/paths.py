@@ -15,6 +15,7 @@ ENGINE = WEB / "python" / "webinfer"
 NODE_MODULES = WEB / "node_modules"
 KERNELS = BUILD / "kernels"
 WHEELS = BUILD / "wheels"  # the wheel that users install
+SIGNATURES = BUILD / "generated" / "kernel_signatures.py"  # of the kernels: the engine's table of them
 PAGE_ENGINE = BUILD / "engine"  # what pages of the site load of the engine, and the lock file that names it
 BROWSER_WHEELS = BUILD / "browser_wheels"
 MODELS = BUILD / "models"

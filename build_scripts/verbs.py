@@ -49,15 +49,27 @@ MEASURE: dict[str, Verb] = {
     "throughput": Verb(
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, next to PyTorch"
     ),
+    "open-sizes": Verb("bench.open_sizes", ALL, "what a new size of an input costs, and the memory after 50 sizes"),
+    "scale": Verb("bench.scale", ALL, "threads, sessions side by side, processes; a million rows; a worker's start"),
     "startup": Verb("bench.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
+    "first-minute": Verb("bench.first_minute", ("build",), "from an empty environment to a saved picture with boxes"),
+    "pages": Verb("bench.page_visits", (*BASE, "browser"), "largest paint, layout shifts and bytes of each page"),
     "player-visits": Verb("bench.player_visits", ALL, "time from opening the player's demo to its first box; bytes"),
     "records": Verb("bench.records", (), "measurements on record: list, print, add; `--write` renews RESULTS.md"),
     "load-test": Verb("bench.crowd", ALL, "2,000 first visits at once, with slow clients: served or not, and how fast"),
+    "lab-crowd": Verb("bench.lab_crowd", ALL, "hundreds of devices and programs in one lab: times of commands, losses"),
 }
 JUDGE: dict[str, Verb] = {
     "fuzz": Verb("judge.fuzz.survey", ALL, "random graphs on every backend, judged by their format's runtime"),
+    "open-sizes": Verb("judge.open_sizes", ALL, "random graphs with open sizes: bound plans give what new plans give"),
     "model-zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
     "tasks": Verb("judge.tasks", ALL, "results of tasks next to those of the code of their models' makers"),
+    "engines": Verb("judge.engines", BASE, "the tests of `webinfer.scale` with Ray, Dask and Spark, apart"),
+    "open-tasks": Verb("judge.open_tasks", BASE, "every task by its name, from the wheel in an empty environment"),
+    "packages": Verb("judge.packages", BASE, "packages of PyPI on webinfer's stand-ins and on the originals"),
+    "exporters": Verb(
+        "judge.exporters", BASE, "timm's architectures and scikit-learn's estimators as webinfer's models"
+    ),
     "onnx-conformance": Verb("judge.onnx_cases", ALL, "the node cases of the package onnx on every backend"),
     "webnn-conformance": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "wpt": Verb("judge.wpt", ALL, "the W3C's tests of WebNN with our `navigator.ml`, in headless Chromium"),

@@ -129,8 +129,8 @@ def browser_without_gpu(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def browser_with_camera(playwright: Playwright) -> Iterator[Browser]:
-    """Chromium whose camera shows its test pattern: a pie that fills."""
-    yield from _launch(playwright, fake_camera=True)
+    """Chromium with two cameras that show its test pattern: a pie that fills."""
+    yield from _launch(playwright, "--use-fake-device-for-media-stream=device-count=2", fake_camera=True)
 
 
 @pytest.fixture(scope="session")

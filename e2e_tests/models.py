@@ -13,8 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 from build_scripts.paths import ROOT
 
 
-def classifier() -> bytes:
-    """A small image classifier: on software adapters each shader of a larger model takes a second to compile."""
+def classifier(height: int | str = 16, width: int | str = 16) -> bytes:
+    """A small image classifier: on software adapters each shader of a larger model takes a second to compile.
+
+    A side that is a name is an open size.
+    """
     rng = np.random.default_rng(3)
     shapes = {"w": (4, 3, 3, 3), "v": (4, 4, 1, 1)}
     weights = [numpy_helper.from_array(rng.normal(size=size).astype(np.float32), n) for n, size in shapes.items()]
@@ -25,13 +28,15 @@ def classifier() -> bytes:
         helper.make_node("Flatten", ["p"], ["f"]),
         helper.make_node("Softmax", ["f"], ["y"]),
     ]
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, 16, 16]), ("y", [1, 4]))]
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, height, width]), ("y", [1, 4]))
+    ]
     graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], weights)
     return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
 
 
 def compiled(model: str, task: str, to: Path, *more: str) -> None:
     """Has the command line compile a model."""
-    arguments = ["compile", model, "--task", task, "-o", str(to), *more]
+    arguments = ["compile", model, *(("--task", task) if task else ()), "-o", str(to), *more]
     engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
     subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)

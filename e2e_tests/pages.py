@@ -159,11 +159,20 @@ class DemoPage:
         self.worker.evaluate(f"() => {{ new BroadcastChannel('test').onmessage = () => {{ {code} }}; }}")
         self.page.evaluate("new BroadcastChannel('test').postMessage('now')")
 
-    def end_worker(self) -> None:
-        """Lets the engine's worker end, without a word, and waits until it has."""
+    def end_worker(self, at: str = "", act: Callable[[], None] | None = None) -> None:
+        """Lets the engine's worker end, without a word, and waits until it has.
+
+        With `at` it ends when it hears of this message, which `act` sends, and so before it can have answered.
+        """
         self.wait_for("watch over the worker", lambda: self.page.workers and self.page.evaluate(WATCHED))
+        if at:
+            heard = f"({{ data }}) => data.type === '{at}' && self.close()"
+            self.worker.evaluate(f"() => {{ addEventListener('message', {heard}); }}")
         with self.worker.expect_event("close", timeout=1000 * LIMIT_S):
-            self.in_worker("self.close();")
+            if act is None:
+                self.in_worker("self.close();")
+            else:
+                act()
 
     def without_engine(self, code: str, *argument: Any) -> Any:
         """What JavaScript answers beside what the site has stored, while no engine can be at it; then the page anew."""

@@ -30,6 +30,7 @@ LISTEN = """() => {
 # Memory grows by a fifth at a time, and a fragmented heap may need one such growth at any moment. A leak of one crop of
 # 128 x 128 x 3 floats a frame would need three.
 ONE_GROWTH = 1.25
+CAMERA = "document.getElementById('video').srcObject?.getVideoTracks()[0].label"
 CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
 
 
@@ -111,15 +112,22 @@ def test_frames_leave_nothing_behind(demo: Demo, browser_that_films_the_photo: B
     assert after["objects"] - before["objects"] < 70  # a leak of one object a frame would be 100
 
 
-def test_the_camera_can_be_stopped_and_started_again(demo: Demo, browser_with_camera: Browser) -> None:
+def test_the_camera_can_be_changed_stopped_and_started_again(demo: Demo, browser_with_camera: Browser) -> None:
     page = demo("?backend=wasm", browser=browser_with_camera)
     page.wait_for_result()
     _start(page)
+    _wait_for_frames(page, 2)
+    choice = page.page.get_by_role("combobox", name="Camera")
+    page.wait_for("names of cameras", choice.is_visible)
+    assert choice.locator("option").all_inner_texts() == ["fake_device_0", "fake_device_1"]
+    choice.select_option("fake_device_1")
+    page.wait_for("the other camera", lambda: page.page.evaluate(CAMERA) == "fake_device_1")
     _wait_for_frames(page, 2)
     page.page.get_by_role("button", name="Stop the camera").click()
     result = page.wait_for("sample", lambda: page.result if page.result["source"] == "sample" else None)
     assert len(result["faces"]) == 1
     assert page.page.evaluate(CAMERAS_STOPPED)
+    assert choice.is_hidden()
     _start(page)
     _wait_for_frames(page, 2)
 

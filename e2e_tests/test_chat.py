@@ -92,21 +92,15 @@ def test_a_question_is_answered_although_the_engine_ended(demo: Demo) -> None:
     page = demo("", path="/chat")
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: _said(page).get("model"))
-    page.page.fill("#max-tokens", "2000")
     page.page.fill("#message-to-send", "hello ab")
-    page.page.click("#send")
-    page.wait_for("its question", lambda: _said(page).get("answering") or page.page.locator("#stop").is_visible())
-    page.end_worker()
+    page.end_worker("ask", lambda: page.page.click("#send"))
     page.wait_for("the end of the engine", lambda: page.page.locator("#pick").is_disabled())
     page.page.fill("#max-tokens", "5")
     page.wait_for("answer", lambda: len(_said(page).get("messages", [])) == 2 and not _said(page).get("answering"))
     assert not page.error
     assert page.page.locator("#chat li").count() == 2
-    page.page.fill("#max-tokens", "2000")
     page.page.fill("#message-to-send", "once more")
-    page.page.click("#send")
-    page.page.locator("#stop").wait_for()
-    page.end_worker()  # for the second time: it is not started again
+    page.end_worker("ask", lambda: page.page.click("#send"))  # for the second time: it is not started again
     page.wait_for("word of it", lambda: "No answer came" in page.text("#status"))
     assert page.page.input_value("#message-to-send") == "once more"
     for name in ("send", "open-known", "pick"):
@@ -171,7 +165,7 @@ def test_answers_show_their_markdown_and_never_become_part_of_the_page(demo: Dem
     assert page.page.title() != "hacked"
 
 
-def test_an_answer_is_written_again_and_a_question_changed(demo: Demo) -> None:
+def test_chats_are_kept_apart_answers_written_again_and_questions_changed(demo: Demo) -> None:
     page = demo("", path="/chat")
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: _said(page).get("model"))
@@ -186,6 +180,23 @@ def test_an_answer_is_written_again_and_a_question_changed(demo: Demo) -> None:
         page.page.get_by_role("button", name="Save chat").click()
     assert download.value.suggested_filename == "chat.md"
     assert "hello" in Path(download.value.path()).read_text()
+    page.page.get_by_role("button", name="New chat").click()
+    page.page.fill("#stop-texts", first[1]["content"][:2])  # what the answer begins with
+    page.page.fill("#message-to-send", "hello")
+    page.page.keyboard.press("Enter")
+    page.wait_for("an end", lambda: len(_said(page).get("messages", [])) == 2 and not _said(page).get("answering"))
+    assert _said(page)["messages"][1]["content"] == ""
+    assert "stop=[" in page.text("#python")
+    page.page.reload()
+    page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
+    chats = page.page.locator("#chats button")
+    assert chats.all_text_contents() == ["hello", "hello"]  # both are kept as long as the tab
+    chats.first.click()
+    assert _said(page)["messages"] == first
+    page.page.get_by_role("button", name="Delete chat").click()
+    assert _said(page)["messages"][1]["content"] == ""
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: _said(page).get("model"))
     page.page.get_by_role("button", name="Edit").click()
     assert page.page.input_value("#message-to-send") == "hello"
     assert page.page.locator("#chat li").count() == 0

@@ -27,12 +27,12 @@ TOKEN = "right"
 IMAGE = np.random.default_rng(0).uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32)
 
 
-def agreed(page: DemoPage) -> DemoPage:
+def agreed(page: DemoPage, name: str = "tab 1") -> DemoPage:
     """The lab's page once its user has agreed to be a device."""
     agree = page.page.locator("#agree")
     page.wait_for("lab", lambda: agree.get_attribute("aria-disabled") == "false")
-    assert page.text("#devices") == "None is here yet."  # nothing happens before consent
-    page.page.locator("#name").fill("tab 1")
+    assert name not in page.text("#devices")  # nothing happens before consent
+    page.page.locator("#name").fill(name)
     agree.click()
     page.wait_for("device", lambda: page._dataset("webinferDevice"))
     return page
@@ -84,6 +84,28 @@ def test_a_browser_is_driven_after_consent_until_its_user_stops_it(
     assert "tab 1, wasm" in page.page.locator("#chart").inner_text()
     assert page.page.locator("#table tbody tr").count() >= 3
     page.wait_for("emptiness", lambda: page.text("#devices") == "None is here yet.")
+
+
+def test_browsers_are_one_executor_and_one_that_is_closed_loses_nothing(
+    demo: Callable[..., DemoPage], lab_address: str
+) -> None:
+    names = [f"worker {number}" for number in range(3)]
+    pages = [agreed(demo(f"#token={TOKEN}", path="/lab", address=lab_address), name) for name in names]
+    images = np.random.default_rng(1).uniform(-1, 1, (60, 1, 128, 128, 3)).astype(np.float32)
+    with webinfer.lab.Executor(f"{lab_address}/lab#token={TOKEN}", devices=names) as executor:
+        executor.wait_for_devices(3)
+        results = [executor.submit(MODEL, image) for image in images]
+        pages[0].wait_for("a third of the work", lambda: sum(result.done() for result in results) >= 20)
+        assert not all(result.done() for result in results), "it was over too soon"
+        pages[1].page.close()
+        pages[0].wait_for("all of the work", lambda: all(result.done() for result in results))
+        found = [result.result() for result in results]
+        assert executor.put_aside == {}
+        assert set(executor.devices) == {"worker 0", "worker 2"}
+    with webinfer.load_sync(MODEL, backend="wasm") as session:
+        for outputs, image in zip(found, images, strict=True):
+            for name, tensor in session.run({"input": image}).items():
+                np.testing.assert_allclose(outputs[name].numpy(), tensor.numpy(), rtol=1e-4, atol=1e-3)
 
 
 def test_an_address_without_the_right_token_says_so(demo: Callable[..., DemoPage], lab_address: str) -> None:

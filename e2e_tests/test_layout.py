@@ -57,9 +57,10 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
         order.append(page.page.evaluate(FOCUS))
     first = order.index("pick")
     # Links to the controls, home, and those of the navigation; then its menu for developers.
-    assert order[:first] == [*(first - 1) * ["A"], "SUMMARY"], order
+    assert order[:first] == [*(first - 1) * ["A"], "BUTTON"], order
     assert order[first : first + 4] == ["pick", "camera", "use-sample", "download-picture"], order
-    assert order[first + 4 : first + 9] == ["download-json", "download-csv", "0.5", "model", "wasm"], order
+    assert order[first + 4 : first + 7] == ["download-json", "download-csv", "copy-link"], order
+    assert order[first + 7 : first + 10] == ["0.5", "model", "wasm"], order
     page.page.locator("#use-sample").focus()
     keyboard.press("Enter")
     count = page.wait_for_result(after=count)["count"]
@@ -123,3 +124,22 @@ def test_the_page_answers_while_the_engine_starts(demo: Demo) -> None:
     )
     page.wait_for_result()
     assert page.page.evaluate("self.longest") < 1000  # ms without an answer; Python alone starts for longer
+
+
+def test_the_menu_for_developers_closes_on_escape_and_on_a_click_beside_it(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    button, menu = page.page.get_by_role("button", name="Developers"), page.page.locator("#developers")
+    for size in ({"width": 1280, "height": 800}, {"width": 360, "height": 780}):
+        page.page.set_viewport_size(size)  # type: ignore[arg-type]
+        assert not menu.is_visible()
+        button.click()
+        assert menu.get_by_role("link", name="Browser support").is_visible()
+        box = menu.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= size["width"]
+        page.page.keyboard.press("Escape")
+        assert not menu.is_visible()
+        button.click()
+        page.page.mouse.click(10, 300)
+        assert not menu.is_visible()

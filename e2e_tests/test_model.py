@@ -7,9 +7,11 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.page.model_files import damaged, image, onnx, open_onnx, tfjs, tflite, unsupported
 
 from e2e_tests.pages import DemoPage
@@ -149,6 +151,22 @@ def test_nodes_are_searched_for_and_told_about(model: ModelPage) -> None:
     assert "WebGPU" in details
     assert "RELU" in details  # the operator of the file that the step ends with
     assert "node=0" in model.page.url
+    model.page.get_by_role("button", name="Values of").first.click()
+    model.page.locator("#weights .histogram").wait_for()
+    weights = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 2, 2, 2)  # of `tflite()`
+    assert f"{list(weights.shape)}, {weights.size} elements" in model.text("#weights")
+    with model.page.expect_download() as download:
+        model.page.locator("#weights").get_by_role("button", name="Download .npy").click()
+    np.testing.assert_array_equal(np.load(download.value.path()), weights)
+    for kind in ("SVG", "PNG"):
+        with model.page.expect_download() as download:
+            model.page.get_by_role("button", name=kind, exact=True).click()
+        picture = Path(download.value.path()).read_bytes()
+        if kind == "SVG":
+            texts = [text.text for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+            assert {"conv2d", "reshape"} <= set(texts)
+        else:
+            assert min(Image.open(io.BytesIO(picture)).size) > 100
     model.page.get_by_role("radio", name="List").check(force=True)
     assert model.page.locator("#list-body tr").count() == 1
     model.page.locator("#search").fill("")

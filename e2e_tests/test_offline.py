@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Browser, Request, Route
 
 from build_scripts.paths import WEB
-from build_scripts.places.browsers import Firefox
+from build_scripts.places.browsers import Firefox, WebKit
 from e2e_tests.flaky import FlakyNetwork
 from e2e_tests.pages import DemoPage
 
@@ -140,9 +141,13 @@ def test_what_is_kept_and_damaged_is_replaced(demo: Demo, address: str) -> None:
     page.complaints.clear()  # a sign-in page has no style
 
 
-def test_firefox_opens_kept_pages_without_the_server(firefox: Firefox, address: str) -> None:
+@pytest.mark.parametrize("name", ["firefox", "webkit"])
+def test_other_browsers_open_kept_pages_without_the_server(
+    name: str, address: str, request: pytest.FixtureRequest
+) -> None:
+    browser: Firefox | WebKit = request.getfixturevalue(name)
     result = "document.documentElement.dataset.webinferResult ?? null"
-    with firefox.tab() as tab:
+    with browser.tab() as tab:
         with FlakyNetwork(address) as network:
             tab.open(f"{network.address}/face-detection{QUERY}")
             tab.wait_for("result", lambda: tab.evaluate(result))
@@ -170,7 +175,8 @@ def test_the_site_is_kept_once_and_whole(demo: Demo) -> None:
     asked: list[str] = []
 
     def heard(request: Request) -> None:
-        asked.append(request.url)
+        if request.resource_type == "fetch":  # the page asks for its own pictures when it is idle, kept or not
+            asked.append(request.url)
 
     page.page.on("request", heard)
     assert page.page.evaluate(KEEP) == [True]

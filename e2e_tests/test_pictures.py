@@ -95,11 +95,18 @@ def test_a_picture_can_be_dropped(demo: Demo, moved_photo: Path) -> None:
     assert page.page.evaluate("document.getElementById('stage').className") == "stage"
 
 
-def test_a_picture_can_be_pasted(demo: Demo, moved_photo: Path) -> None:
+def test_a_picture_can_be_pasted_and_may_be_a_vector_drawing(demo: Demo, moved_photo: Path) -> None:
     page = demo("?backend=wasm")
     count = page.wait_for_result()["count"]
     page.paste("image.png", "image/jpeg", _base64(moved_photo))
-    assert page.wait_for_result(after=count)["image"]["width"] == 520
+    pasted = page.wait_for_result(after=count)
+    assert pasted["image"]["width"] == 520
+    held = f'<image href="data:image/jpeg;base64,{_base64(moved_photo)}" width="52" height="44"/>'
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="52" height="44">{held}</svg>'
+    page.paste("drawing.svg", "image/svg+xml", base64.b64encode(drawing.encode()).decode())
+    drawn = page.wait_for_result(after=pasted["count"])
+    assert drawn["image"] == {"width": 1024, "height": 866}  # of vectors: as large as the page shows it
+    assert len(drawn["faces"]) == 1
 
 
 def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, photo: Path, tmp_path: Path) -> None:
@@ -114,14 +121,23 @@ def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, p
     assert _centre(result["faces"][0]) == pytest.approx(_centre(first["faces"][0]), abs=6)
 
 
-def test_an_enormous_picture_is_made_smaller(demo: Demo, photo: Path, tmp_path: Path) -> None:
-    Image.open(photo).convert("RGB").resize((6000, 6000)).save(tmp_path / "enormous.jpg")
+def test_boxes_are_in_pixels_of_the_file_of_enormous_photos_and_of_drawings(
+    demo: Demo, photo: Path, tmp_path: Path
+) -> None:
+    Image.open(photo).convert("RGB").resize((6144, 6144)).save(tmp_path / "enormous.jpg")
+    picture = f'<image href="data:image/png;base64,{_base64(photo)}" width="1024" height="1024"/>'
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="1024" height="1024">{picture}</svg>'
+    (tmp_path / "drawing.svg").write_text(drawing)
     page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
-    page.choose(tmp_path / "enormous.jpg")
-    result = page.wait_for_result(after=count)
-    assert result["image"] == {"width": 4096, "height": 4096}
-    assert len(result["faces"]) == 1
+    first = page.wait_for_result()
+    for name, side, near in (("enormous.jpg", 6144, 30), ("drawing.svg", 1024, 10)):
+        page.choose(tmp_path / name)
+        count, first_count = page.count, first["count"]
+        result = page.wait_for_result(after=max(count, first_count))
+        assert result["image"] == {"width": side, "height": side}
+        times = side / first["image"]["width"]
+        wanted = [times * place for place in _centre(first["faces"][0])]
+        assert _centre(result["faces"][0]) == pytest.approx(wanted, abs=near)
 
 
 def test_a_picture_without_a_face_says_zero(demo: Demo, tmp_path: Path) -> None:

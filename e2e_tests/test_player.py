@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -303,6 +304,57 @@ TROUBLE = """async () => {
   await tried("closed", () => model.run(new ImageData(4, 4)));
   return codes;
 }"""
+
+
+def test_a_package_whose_sizes_are_open_runs_at_any_size(page: Page, isolated_site: str, folder: Path) -> None:
+    shapes = [(1, 3, 16, 24), (1, 3, 33, 47), (1, 3, 18, 22)]
+    (folder / "open.onnx").write_bytes(classifier("height", "width"))
+    compiled(
+        str(folder / "open.onnx"),
+        "",
+        folder / "open.webinfer",
+        "--build",
+        "simd128",
+        "--sizes",
+        "x=1x3x16x24",
+        "--sizes",
+        "x=1x3x33x47",
+    )
+    maps = [np.random.default_rng(4).random(shape, np.float32) for shape in shapes]
+
+    async def answers() -> list[Any]:
+        with await webinfer.load(folder / "open.onnx", backend="wasm") as session:
+            return [(await session.run({"x": x}))["y"].numpy() for x in maps]
+
+    with ThreadPoolExecutor(1) as beside:
+        wanted = beside.submit(asyncio.run, answers()).result()
+    page.goto(f"{isolated_site}/demo.css")
+    found = page.evaluate(
+        """async (maps) => {
+        const { load } = await import("./player.js");
+        const results = [];
+        const codes = [];
+        for (const [backend, threads] of [["wasm", 1], ["wasm", 2], ["webgpu", 1]]) {
+          const model = await load("open.webinfer", { backend, threads });
+          for (const { data, shape } of maps) {
+            const { y } = await model.run({ x: { data: Float32Array.from(data), shape } });
+            results.push([...y.data]);
+          }
+          for (const x of [{ data: new Float32Array(12), shape: [1, 3, 2, 1, 2] }, new Float32Array(12)]) {
+            await model.run({ x }).catch(({ code, message }) => codes.push([code, message]));
+          }
+          codes.push([model.threads, model.inputs[0].shape]);
+          model.close();
+        }
+        return { results, codes };
+      }""",
+        [{"data": x.ravel().tolist(), "shape": list(x.shape)} for x in maps],
+    )
+    assert [code for code, _ in found["codes"]] == ["input", "input", 1, "input", "input", 2, "input", "input", 1]
+    assert "{ data, shape }" in found["codes"][1][1]
+    assert found["codes"][2][1] == [1, 3, "height", "width"]
+    for got, want in zip(found["results"], 3 * wanted, strict=True):
+        np.testing.assert_allclose(got, want.ravel(), atol=1e-5)  # another build of the kernels, another order of sums
 
 
 def test_what_goes_wrong_has_a_code(page: Page, site: str) -> None:

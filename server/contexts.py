@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from server.demo_code import code_of
+from server.demo_code import code_of, script_of
 from server.integrity import import_map, inline_script, integrity_of
 from server.manifest import Manifest
 from server.settings import Settings
@@ -50,7 +50,7 @@ class ModelChoice:
 
     name: str
     title: str
-    size: str  # download size of all that the task loads with it, or that it is not available
+    size: str  # of all that a visitor downloads with it, or that it is not available
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class TaskView:
     schema: str  # how the task's results are shown, as JSON
     drawer: str  # URL of the script that draws them
     code: str  # the Python that the demo is
+    script: str  # the same for a script of one's own
     manifest: Markup  # JSON text for the script's data island
 
 
@@ -78,6 +79,7 @@ class PageView:
     groups: Mapping[str, Sequence[TaskView]]  # all demos, in the order of their table
     backends: Sequence[Mapping[str, str]]
     rivals: str  # address of what is known of runtimes of others, or ""
+    wheel: str  # address of the wheel of users
     manifest: Markup
 
 
@@ -102,31 +104,43 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
 
 def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup, fetches: bool) -> TaskView:
     """The context of a demo's page, with the site's island; `fetches`: whether packages of models can be asked for."""
-    offered = demo.models or (demo.model,)
+    offered = demo.models or ((demo.model,) if demo.model else ())
     models = tuple(
-        ModelChoice(name, demo.titles.get(name, name), _size(manifest, (name, *demo.also), fetches)) for name in offered
+        ModelChoice(name, demo.titles.get(name, name), _size(manifest, studio, (name, *demo.also), fetches))
+        for name in offered
     )
     options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
     frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
     schema = manifest.public["page"]["tasks"][demo.task]
     drawer = manifest.urls[f"static/results/{schema['kind']}.js"]
-    code = code_of(demo, options)
-    _, late = _missing(manifest, (demo.model, *demo.also))
+    code, script = code_of(demo, options), script_of(demo, options)
+    _, late = _missing(manifest, tuple(filter(None, (demo.model, *demo.also))))
     return TaskView(
-        frame, demo, models, tuple(sorted(late)), backends, json.dumps(options), json.dumps(schema), drawer, code, data
+        frame,
+        demo,
+        models,
+        tuple(sorted(late)),
+        backends,
+        json.dumps(options),
+        json.dumps(schema),
+        drawer,
+        code,
+        script,
+        data,
     )
 
 
-def _size(manifest: Manifest, models: Sequence[str], fetches: bool) -> str:
-    """The megabytes of these models together; of packages that have to be fetched for them, those of the packages."""
+def _size(manifest: Manifest, studio: Studio, models: Sequence[str], fetches: bool) -> str:
+    """The megabytes of these models together, which a visitor downloads; the server may have to fetch them first."""
     page, assets = manifest.public["page"], manifest.public["assets"]
     files = {file for name in models for file in page["models"].get(name, ())}
     missing, late = _missing(manifest, models)
     if missing and not (fetches and missing <= set(page["late"])):
         return ABSENT
-    if late:
-        return f"fetched when first opened, {sum(page['packages'][name] for name in late)} MB"
-    return f"{sum(assets[file]['bytes'] for file in files & set(assets)) / 1e6:.1f} MB"
+    known = {**studio.model_bytes, **{file: assets[file]["bytes"] for file in files & set(assets)}}
+    if files <= set(known):
+        return f"{sum(known[file] for file in files) / 1e6:.1f} MB"
+    return f"at most {sum(page['packages'][name] for name in late)} MB"  # of whole packages
 
 
 def _missing(manifest: Manifest, models: Sequence[str]) -> tuple[set[str], set[str]]:
@@ -144,7 +158,12 @@ def page_view(
     for view in views:
         groups.setdefault(view.demo.group, []).append(view)
     frame = frame_of(manifest, studio, page.address)
-    return PageView(frame, page, groups, manifest.public["page"]["backends"], rivals, data)
+    return PageView(frame, page, groups, manifest.public["page"]["backends"], rivals, wheel_of(manifest), data)
+
+
+def wheel_of(manifest: Manifest) -> str:
+    """The address of the wheel of users, whose name pip and micropip read the version from; "" on sites without."""
+    return next((name.removeprefix("wheel") for name in manifest.urls if name.startswith("wheel/")), "")
 
 
 def island(manifest: Manifest, settings: Settings) -> Markup:

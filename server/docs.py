@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
@@ -22,9 +23,15 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from server.reference import MissingNameError, Sources, reference_page
+
 LINK = re.compile(r"(?P<page>[a-z-]*)(\.md)?(?P<anchor>#[a-z0-9-]+)?")
+NOTEBOOK = "notebook.ipynb"  # made of the page of this name
 GENERATED = re.compile(r"^<!-- (table: \w+|end) -->\n", re.MULTILINE)  # marks around tables that are generated
 SVG_TAGS = {"svg", "title", "desc", "g", "rect", "path", "line", "text", "tspan", "circle", "polygon"}
+STYLE = re.compile(
+    r"\s*<style>.*?</style>", re.DOTALL
+)  # of a picture that is shown elsewhere, too; docs.css has its own
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -80,31 +87,45 @@ def address_of(name: str) -> str:
     return "/docs" if name == "index" else f"/docs/{name}"
 
 
-def read_docs(folder: Path) -> tuple[Section, ...]:
-    """Every page of the folder, in the sections and the order that its contents.toml gives.
+def read_docs(folder: Path, engine: Path) -> tuple[Section, ...]:
+    """Every page of the folder and of the API reference, in the sections and the order that contents.toml gives.
+
+    `engine` is the folder that the engine's package lies in; its sources are read for the reference.
 
     Raises: DocsError if a page is missing, is not listed, or cannot be rendered
     """
     contents = folder / "contents.toml"
     if not contents.is_file():
         raise DocsError(f"{contents} is missing; it lists the pages of the documentation")
-    rows = tomllib.loads(contents.read_text(encoding="utf-8"))["section"]
-    listed = [name for row in rows for name in row["pages"]]
-    present = sorted(path.stem for path in folder.glob("*.md"))
-    if sorted(listed) != present:
-        raise DocsError(f"{contents} lists {sorted(listed)}; the folder holds {present}")
+    rows = tomllib.loads(contents.read_text(encoding="utf-8"))
+    written = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    made = _reference_pages(rows.get("reference", ()), engine)
+    listed = [name for row in rows["section"] for name in row["pages"]]
+    if sorted(listed) != sorted({**written, **made}):
+        raise DocsError(f"{contents} lists {sorted(listed)}; there are {sorted({**written, **made})}")
+    texts = written | made
     return tuple(
-        Section(row["title"], tuple(read_page(folder / f"{name}.md") for name in row["pages"])) for row in rows
+        Section(row["title"], tuple(read_page(folder / f"{name}.md", texts[name]) for name in row["pages"]))
+        for row in rows["section"]
     )
 
 
-def read_page(file: Path) -> DocsPage:
-    """One page, rendered.
+def _reference_pages(rows: Sequence[Mapping[str, Any]], engine: Path) -> dict[str, str]:
+    """The pages of the API reference as Markdown, by name."""
+    sources = Sources(engine)
+    try:
+        return {row["page"]: reference_page(row["title"], row["text"], row["names"], sources) for row in rows}
+    except MissingNameError as error:
+        raise DocsError(f"the API reference: {error}") from error
+
+
+def read_page(file: Path, text: str) -> DocsPage:
+    """One page, rendered from its Markdown; `file` is where the text lies, or would lie.
 
     Raises: DocsError if it has no title, or if a picture or a link in it has the wrong form
     """
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
-    tokens = markdown.parse(GENERATED.sub("", file.read_text(encoding="utf-8")))
+    tokens = markdown.parse(GENERATED.sub("", text))
     pairs = list(itertools.pairwise(tokens))
     if not tokens or (tokens[0].type, tokens[0].tag) != ("heading_open", "h1"):
         raise DocsError(f"{file} must begin with a heading of the first level: its title")
@@ -165,6 +186,15 @@ def search_index(sections: Sequence[Section]) -> list[dict[str, str | int]]:
     ]
 
 
+def outline(sections: Sequence[Section]) -> str:
+    """llms.txt: the pages with a sentence each, for programs that look for what to read."""
+    parts = ["# webinfer", "> Run machine-learning models in the browser, from Python, at the speed of the hardware."]
+    for section in sections:
+        rows = (f"- [{page.title}]({page.address.lstrip('/')}): {page.summary}" for page in section.pages)
+        parts += [f"## {section.title}", "\n".join(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 def plain_text(inline: Token) -> str:
     """The text of a heading or paragraph without its marks."""
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
@@ -176,6 +206,8 @@ def link_address(href: str, file: Path) -> str:
 
     Raises: DocsError if it is a link to something else
     """
+    if href == NOTEBOOK:
+        return f"/docs/{NOTEBOOK}"
     found = LINK.fullmatch(href)
     if not found or (found["page"] and not href.startswith(f"{found['page']}.md")):
         raise DocsError(f"{file}: the link {href!r} is none to a page here, such as `glossary.md#plan`")
@@ -199,7 +231,7 @@ def picture_html(file: Path) -> str:
     Raises: DocsError if it is missing, is not well formed, or holds more than shapes and text
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = STYLE.sub("", file.read_text(encoding="utf-8"))
         root = ElementTree.fromstring(text)
     except (OSError, ElementTree.ParseError) as error:
         raise DocsError(f"{file} is not a picture: {error}") from error

@@ -18,7 +18,7 @@ SERVICE_WORKER = "service_worker.js"
 
 def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
     """The route below /assets/, and those whose addresses stay: the service worker's, for it decides what it may serve,
-    and what pages import for WebNN."""
+    what pages import for WebNN, and the wheel's, which people type."""
     router = APIRouter()
     turns = asyncio.Semaphore(PIECES_AT_A_TIME)
     caching = f"public, max-age={settings.hashed_max_age_s}, immutable"
@@ -36,6 +36,14 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
         if found is None:
             raise HTTPException(404)
         return _answer(found, request, "no-cache", turns)
+
+    wheels = {name.removeprefix("wheel"): url for name, url in manifest.urls.items() if name.startswith("wheel/")}
+
+    async def wheel(request: Request) -> Response:
+        return _answer(manifest.assets[wheels[request.scope["path"]]], request, "no-cache", turns)
+
+    for address in wheels:
+        router.add_api_route(address, wheel, methods=["GET", "HEAD"])
 
     @router.get("/webnn.js")
     @router.get("/webnn.mjs")  # its name until 0.2

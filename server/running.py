@@ -4,6 +4,7 @@ import errno
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -53,23 +54,26 @@ def uvicorn_server(
     app: ASGIApp, settings: Settings, certificate: Path | None = None, key: Path | None = None
 ) -> uvicorn.Server:
     """A uvicorn server of this application; over HTTPS with a certificate. The settings are `within_files`."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,  # server/middleware.py writes the one line of each request
-        server_header=False,
-        proxy_headers=False,  # server/clients.py reads them, of proxies that were named
-        ws="websockets-sansio" if settings.lab else "none",
-        ws_max_size=settings.lab_message_bytes,
-        ws_per_message_deflate=False,  # weights hardly become smaller
-        http=protocol_with_limits(settings),
-        timeout_keep_alive=settings.keep_alive_timeout_s,
-        timeout_graceful_shutdown=3,
-        lifespan="off",
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-    )
-    return uvicorn.Server(config)
+    return uvicorn.Server(uvicorn.Config(app, **uvicorn_options(settings, certificate, key)))
+
+
+def uvicorn_options(settings: Settings, certificate: Path | None = None, key: Path | None = None) -> dict[str, Any]:
+    """What uvicorn is told beside the application."""
+    return {
+        "log_level": "warning",
+        "access_log": False,  # server/middleware.py writes the one line of each request
+        "server_header": False,
+        "proxy_headers": False,  # server/clients.py reads them, of proxies that were named
+        "ws": "websockets-sansio" if settings.lab else "none",
+        "ws_max_size": settings.lab_message_bytes,
+        "ws_per_message_deflate": False,  # weights hardly become smaller
+        "http": protocol_with_limits(settings),
+        "timeout_keep_alive": settings.keep_alive_timeout_s,
+        "timeout_graceful_shutdown": 3,
+        "lifespan": "off",
+        "ssl_certfile": certificate,
+        "ssl_keyfile": key,
+    }
 
 
 def within_files(settings: Settings, files: int | None = None) -> Settings:

@@ -23,6 +23,7 @@ class Settings:
     templates: Path = ROOT / "server" / "templates"  # folder of Jinja2 templates
     tables: Path = ROOT / "server"  # folder of demos.toml and pages.toml
     docs: Path = ROOT / "web" / "docs"  # folder of the documentation: Markdown, SVG and contents.toml
+    engine: Path = ROOT / "web" / "python"  # folder of the engine's package, whose docstrings are the API reference
     late: Path = ROOT / "build"  # folder below which fetched packages of models lie
     fetch_models: str = (
         "-m build_scripts build models"  # Python's arguments that fetch the package named behind; "": none is
@@ -46,7 +47,7 @@ class Settings:
     lab: bool = False  # serve the lab of devices: browsers that let programs elsewhere compute in them
     lab_token: str = ""  # who has it may bring a device, or drive one; nobody may while it is empty
     lab_database: str = "sqlite://"  # SQLAlchemy's address of where results go; this one forgets them at the end
-    lab_devices: int = 64  # that may be in the lab at a time
+    lab_devices: int = 512  # that may be in the lab at a time
     lab_message_bytes: int = 256 << 20  # of a message, such as a model; a longer one ends its connection
     lab_send_timeout_s: float = 120.0  # seconds that a device or a program may take to read a message
 

@@ -1,5 +1,6 @@
 """The tables of the site's pages: demos.toml and pages.toml."""
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -30,17 +31,30 @@ class Option:
 
 
 @dataclass(frozen=True)
+class OwnFile:
+    """A file of the user's own that a task is made of: `name` is an option of its `create` that takes bytes."""
+
+    name: str
+    title: str
+    says: str  # which files fit
+    accept: str  # of the file dialogue
+    usual: str = ""  # a file of the manifest or of a package that stands in for it
+
+
+@dataclass(frozen=True)
 class Demo:
     """One demo: a task with a model and a sample, and the page that shows it."""
 
     slug: str
     task: str
-    model: str
     title: str
     summary: str
     group: str
     inputs: tuple[str, ...]
     sample_says: str
+    model: str = ""  # "": no package has one, the user opens a file
+    files: tuple[OwnFile, ...] = ()  # that the user may open
+    labels: bool = False  # whether the user may name the classes: `labels` of the task's `create`
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
     line_says: str = ""  # what the line over a recording's waveform is
     examples: Mapping[str, str] = field(default_factory=dict)  # further files of the manifest, and what each shows
@@ -84,6 +98,7 @@ class Studio:
     demos: tuple[Demo, ...]
     pages: tuple[Page, ...]
     documented: bool = True  # whether the navigation leads to the documentation
+    model_bytes: Mapping[str, int] = field(default_factory=dict)  # of files of models, which a site may not have yet
 
 
 def read_studio(folder: Path, lab: bool = False) -> Studio:
@@ -98,7 +113,8 @@ def read_studio(folder: Path, lab: bool = False) -> Studio:
         if address in taken:
             raise StudioError(f"the address {address} is taken by another page; choose another slug")
         taken.add(address)
-    return Studio(demos, tuple(page for page in pages if lab or not page.lab))
+    sizes: dict[str, int] = json.loads((folder / "model_bytes.json").read_text())
+    return Studio(demos, tuple(page for page in pages if lab or not page.lab), model_bytes=sizes)
 
 
 def lab_alone(folder: Path) -> Studio:
@@ -118,7 +134,10 @@ def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:
 def _demo(row: dict[str, Any]) -> Demo:
     options = tuple(_made(Option, one) for one in row.get("options", ()))
     lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also", "parts", "texts")}
-    demo = _made(Demo, {**row, **lists, "options": options})
+    files = tuple(_made(OwnFile, one) for one in row.get("files", ()))
+    demo = _made(Demo, {**row, **lists, "options": options, "files": files})
+    if not demo.model and "model" not in {file.name for file in files}:
+        raise StudioError(f"{demo.slug!r} has neither a model nor a file to open as one")
     if unknown := set(demo.inputs) - INPUTS:
         raise StudioError(f"{demo.slug!r} takes {', '.join(unknown)}; inputs are {', '.join(sorted(INPUTS))}")
     return demo

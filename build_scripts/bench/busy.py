@@ -70,17 +70,16 @@ def timings_of(path: Path, busy: Sequence[int], threads: int, rounds: int, turn_
 
 async def _plans(path: Path, threads: int) -> dict[str, Any]:
     """The model's plan in each way, with inputs of noise."""
-    from tests.wasm.native_threads import ThreadedKernels
-
     import webinfer
     from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
     from webinfer.host.native import NativeHost
+    from webinfer.host.threads_native import ThreadPoolKernels
 
     session, host = await webinfer.load(path, backend="wasm", threads=1), NativeHost()
     (graph,), inputs = session.graphs(), session.noise()
     assert isinstance(session.executor, WasmExecutor)
     isa = session.executor.kernels.isa
-    kernels = [await host.kernels(isa), ThreadedKernels(isa, threads), ThreadedKernels(isa, threads)]
+    kernels = [await host.kernels(isa), ThreadPoolKernels(isa, threads), ThreadPoolKernels(isa, threads)]
     plans = [WasmExecutor(graph, host, found, lower_graph(graph, build_of(found), {})) for found in kernels]
     plans[1].pace = None
     for plan in plans:

@@ -20,6 +20,7 @@ class Recorder:
     texts: dict[str, int]  # shader text -> number, shared by all recordings
     name: str = "recorder"
     software: bool = False
+    notes_load: bool = True
     features: frozenset[str] = frozenset({"subgroups", "timestamp-query"})
     limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
     lost: str = ""
@@ -82,7 +83,7 @@ def recorded(
     from webinfer.backends import webgpu
 
     recorder = Recorder(texts, features=features)
-    executor = asyncio.run(webgpu.build(graph, recorder, tuned=tuned))  # type: ignore[arg-type]
+    executor = asyncio.run(webgpu.build(graph, recorder, tuned=tuned))
     schedule = executor._schedule
     recorder.record["filled"] += [region.block.buffer for region in schedule.inputs.values()]
     recorder.record["output"] = [schedule.outputs[0][1].block.buffer, schedule.outputs[0][0].type.nbytes]

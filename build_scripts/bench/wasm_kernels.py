@@ -96,14 +96,14 @@ def _time(kernel: str, variant: Any, kernels: Any) -> Timing:
 
 
 def _time_picture(kernel: str, kernels: Any) -> Timing:
-    """The kernel that lays a picture into a tensor, which no plan has."""
+    """A kernel that lays a picture into a tensor, which no plan has."""
     import numpy as np
 
-    from kernels_wasm.tests.kernel_cases import picture_call
+    from kernels_wasm.tests.kernel_cases import task_call
     from webinfer.tasks.workspace import Workspace
 
     image = np.random.default_rng(3).integers(0, 256, (256, 256, 4), np.uint8)
-    _, args = picture_call(Workspace(kernels), image)
+    args = task_call(kernel, Workspace(kernels), image)
     seconds = _best(lambda: kernels.call(kernel, *args, 0, len(image)))
     return _timing(kernel, "a picture", "256x256x4 -> 256x256x3", seconds, 0, 4 * image.size)
 

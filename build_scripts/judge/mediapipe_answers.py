@@ -1,6 +1,6 @@
 """What MediaPipe's own solutions see in photos. Runs in an environment that holds mediapipe; see judge/tasks.py.
 
-python mediapipe_answers.py OUTPUT.json PHOTO ...        masks are written beside the output, as .npy
+python mediapipe_answers.py OUTPUT.json GESTURES.task PHOTO ...        masks are written beside the output, as .npy
 """
 
 import json
@@ -35,11 +35,34 @@ def hands(image: Any) -> list[dict[str, Any]]:
     return [{"landmarks": points(one), "kind": side.classification[0].label} for one, side in rows]
 
 
-def poses(image: Any) -> list[dict[str, Any]]:
-    """The landmarks of one body."""
-    with SOLUTIONS.pose.Pose(static_image_mode=True, model_complexity=1) as solution:
+def poses(image: Any, mask: Path) -> list[dict[str, Any]]:
+    """The landmarks of one body; its mask is written to a file."""
+    with SOLUTIONS.pose.Pose(static_image_mode=True, model_complexity=1, enable_segmentation=True) as solution:
         found = solution.process(image)
+    if found.segmentation_mask is not None:
+        np.save(mask, found.segmentation_mask)
     return [{"landmarks": points(found.pose_landmarks)}] if found.pose_landmarks else []
+
+
+def gestures(image: Any, bundle: Path) -> list[dict[str, Any]]:
+    """The landmarks of all hands and their gestures, those of the bundle's own classifier among them.
+
+    This recognizer calls those hands left that MediaPipe's solutions, and we, call right.
+    """
+    vision, base = mediapipe.tasks.vision, mediapipe.tasks.BaseOptions(model_asset_path=str(bundle))
+    with vision.GestureRecognizer.create_from_options(
+        vision.GestureRecognizerOptions(base_options=base, num_hands=4)
+    ) as recognizer:
+        found = recognizer.recognize(mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=image))
+    rows = zip(found.hand_landmarks, found.hand_world_landmarks, found.handedness, found.gestures, strict=True)
+    return [
+        {
+            "landmarks": [[p.x, p.y, p.z] for p in hand], "world": [[p.x, p.y, p.z] for p in world],
+            "side": "Left" if side[0].category_name == "Right" else "Right", "sure": side[0].score,
+            "kind": told[0].category_name, "score": told[0].score,
+        }
+        for hand, world, side, told in rows
+    ]  # fmt: skip
 
 
 def person(image: Any) -> dict[str, list[dict[str, Any]]]:
@@ -52,7 +75,7 @@ def person(image: Any) -> dict[str, list[dict[str, Any]]]:
 
 def main() -> None:
     """Writes the answers for all photos."""
-    output, *photos = map(Path, sys.argv[1:])
+    output, bundle, *photos = map(Path, sys.argv[1:])
     answers = {}
     for photo in photos:
         image = np.array(Image.open(photo).convert("RGB"))
@@ -60,7 +83,8 @@ def main() -> None:
             "face_mesh": faces(image, False),
             "face_mesh_attention": faces(image, True),
             "hands": hands(image),
-            "poses": poses(image),
+            "gestures": gestures(image, bundle),
+            "poses": poses(image, output.parent / f"pose_{photo.name}.npy"),
             "holistic": person(image),
         }
         for number, name in enumerate(("selfie", "selfie_landscape")):

@@ -43,28 +43,31 @@ def run(argv: list[str]) -> int:
         row = table["packages"][name]
         print(f"{'LOST' if problem else 'there':6} {row.get('requirement') or row.get('npm') or row['repositories']}"
               + (f": {problem}" if problem else ""), flush=True)  # fmt: skip
-    print(f"one source alone: {', '.join(sorted(alone()))}")
+    print(f"one source alone: {', '.join(sorted(alone(table)))}")
     return int(lost > 0)
 
 
 def problem_of(name: str, table: Mapping[str, Any]) -> str:
     """Why a package, or a file of it, is not available; "" if it is."""
     row = table["packages"][name]
-    files = {file: one for file, one in table["files"].items() if one["package"] == name}
+    sources = ((file, one) for file, row in table["files"].items() for one in (row, *row.get("also", ())))
+    files = {file: one for file, one in sources if one["package"] == name}
     check = next(check for kind, check in CHECKS.items() if kind in row)
     return check(row, files)
 
 
-def alone() -> Iterator[str]:
+def alone(table: Mapping[str, Any]) -> Iterator[str]:
     """The known models that one package brings and no other."""
-    return (row.name for row in MODELS.values() if not row.other_editions)
+    return (row.name for row in MODELS.values() if not table["files"].get(row.file, {}).get("also"))
 
 
 def _of_the_index(row: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            pip("install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary", ":all:", "--platform",
-                row["platform"], "--python-version", row["python"], "--target", folder, row["requirement"])  # fmt: skip
+            # Without --ignore-requires-python a package for another Python than this one would count as lost.
+            pip("install", "--dry-run", "--ignore-installed", "--ignore-requires-python", "--no-deps", "--only-binary",
+                ":all:", "--platform", row["platform"], "--python-version", row["python"], "--target", folder,
+                row["requirement"])  # fmt: skip
         except BuildError as error:
             return str(error).strip().splitlines()[-1].strip()
     return ""

@@ -30,11 +30,16 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--pause", type=int, default=20, help="milliseconds between an answer and the next question")
     parser.add_argument("--seed", type=int, default=1, help="another seed damages in other places")
     parser.add_argument("--cameras", action="store_true", help="instead: every camera task looks at a film; memory")
+    parser.add_argument("--lab", action="store_true", help="instead: hostile devices in the lab, beside an honest one")
     parser.add_argument("--task", action="append", help="of --cameras: this one only; may be repeated")
     parser.add_argument("--together", type=int, default=4, help="of --cameras: so many at a time (default 4)")
     parser.add_argument("--json", type=Path, help="write what was seen here too")
     options = parser.parse_args(argv)
     set_up()
+    if options.lab:
+        from build_scripts.judge.soak_lab import run_lab
+
+        return run_lab(options)
     if options.cameras:
         from build_scripts.judge.soak_cameras import run_cameras
 

@@ -1,4 +1,4 @@
-"""The generated tables of README and documentation, between `<!-- table: name -->` and `<!-- end -->`."""
+"""The README's chart and the documentation's generated tables, between `<!-- table: name -->` and `<!-- end -->`."""
 
 import ast
 import json
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
+from build_scripts.bench.speed_chart import speed_chart
 from build_scripts.errors import BuildError
 from build_scripts.judge.special_values import table
 from build_scripts.options import switches
@@ -83,21 +84,30 @@ def places_table() -> str:
     return import_module("build_scripts.places.recorded").table()  # type: ignore[no-any-return]
 
 
+def speeds_table() -> str:
+    """How many times longer other runtimes take, by the records that the chart shows."""
+    return import_module("build_scripts.bench.speed_chart").table()  # type: ignore[no-any-return]
+
+
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
     "debug": debug_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
-    "places": places_table, "tolerances": tolerances_table, "verbs": verbs_table, "webnn": webnn_table,
+    "places": places_table, "speeds": speeds_table, "tolerances": tolerances_table, "verbs": verbs_table,
+    "webnn": webnn_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
-    "README.md": ("operators",), "web/docs/debugging.md": ("debug",), "web/docs/contributing.md": ("verbs",),
+    "web/docs/using.md": ("operators",), "web/docs/contributing.md": ("verbs",), "web/docs/debugging.md": ("debug",),
     "web/docs/anywhere.md": ("places",),
     "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
-    "web/docs/webnn.md": ("webnn",),
+    "web/docs/speed.md": ("speeds",), "web/docs/webnn.md": ("webnn",),
 }  # fmt: skip
 
 
-def renewed(text: str, file: str = "README.md") -> str:
+CHART = "web/docs/speed.svg"  # that the README shows
+
+
+def renewed(text: str, file: str) -> str:
     """The text of a file with every table that it shows as it is generated now.
 
     Raises:  BuildError if the file lacks a table's marks
@@ -112,7 +122,7 @@ def renewed(text: str, file: str = "README.md") -> str:
 
 
 def run(argv: list[str]) -> int:
-    """0 when README, documentation and the page's messages are as generated; --write makes it so."""
+    """0 when the chart, the documentation and the page's messages are as generated; --write makes it so."""
     options = switches("tables", "Checks the generated tables.", argv, write="renew them")
     if options.write:
         write_files()
@@ -121,6 +131,9 @@ def run(argv: list[str]) -> int:
         return 1
     texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in SHOWN}
     behind = {file: fresh for file, text in texts.items() if (fresh := renewed(text, file)) != text}
+    chart = ROOT / CHART
+    if not chart.is_file() or chart.read_text(encoding="utf-8") != speed_chart():
+        behind[CHART] = speed_chart()
     if not behind:
         print(f"tables: {len(TABLES)} are up to date")
         return 0

@@ -1,8 +1,8 @@
 """Builds kernels_wasm/ into WebAssembly modules, and writes what the one list generates.
 
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
-program with), build/generated/constants.h, the export list, and the engine's kernel_table.py and
-kernel_constants.py; the operators' formulas become build/generated/formulas.h, their descriptions
+program with), the export list, and the engine's table of signatures, build/generated/kernel_signatures.py; the
+engine's kernel_constants.py becomes constants.h there, the operators' formulas formulas.h, their descriptions
 described.c. Every source is compiled five times: scalar, simd128, relaxed, the last two also with
 threads. Each module ends in a custom section with the SHA-256 of all before it.
 Nothing happens when no input has changed.
@@ -18,12 +18,13 @@ import hashlib
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_scripts.kernels import described
 from build_scripts.kernels.formulas import header
-from build_scripts.kernels.generate import constants_header, constants_modules, dispatch_source, table_source
+from build_scripts.kernels.generate import constants_header, dispatch_source, signatures_source
 from build_scripts.kernels.kernel_list import (
     ROOT,
     SOURCES,
@@ -31,16 +32,14 @@ from build_scripts.kernels.kernel_list import (
     KernelListError,
     Row,
     by_hand,
-    read_constants,
     read_rows,
+    shared_constants,
     source_files,
 )
-from build_scripts.paths import settings
+from build_scripts.paths import SIGNATURES, settings
 
 GENERATED = ROOT / "build" / "generated"
 MODULES = ROOT / "build" / "kernels"
-ENGINE = ROOT / "web" / "python" / "webinfer"
-TABLE = ENGINE / "backends" / "wasm" / "kernel_table.py"
 
 BUILDS = {
     "scalar": ["-mno-simd128"],
@@ -94,7 +93,7 @@ def _digest(flags: list[str]) -> str:
     return digest.hexdigest()
 
 
-def compile_module(rows: list[Row], constants: list[Constants], build: str, force: bool = False) -> Fresh | None:
+def compile_module(rows: list[Row], constants: Constants, build: str, force: bool = False) -> Fresh | None:
     """One build compiled beside its place, or None where no input has changed.
 
     Raises:  CompileError on any error or warning: a linker warning means that a C function's arguments
@@ -135,16 +134,15 @@ def module_path(build: str) -> Path:
     return MODULES / f"webinfer-{build}.wasm"
 
 
-def _memory_flags(build: str, constants: list[Constants]) -> list[str]:
-    words = {name: value for table in constants for name, value in table.named().items()}
-    flags = [f"-Wl,-z,stack-size={words['MEMORY_STACK_BYTES']}"]
+def _memory_flags(build: str, constants: Constants) -> list[str]:
+    flags = [f"-Wl,-z,stack-size={constants['MEMORY_STACK_BYTES']}"]
     if build.endswith("-threads"):
-        flags += ["-Wl,--shared-memory", f"-Wl,--max-memory={words['MEMORY_MAX_BYTES']}"]
+        flags += ["-Wl,--shared-memory", f"-Wl,--max-memory={constants['MEMORY_MAX_BYTES']}"]
         flags += [f"-Wl,--export={name}" for name in THREAD_EXPORTS]
     return flags
 
 
-def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], force: bool = False) -> None:
+def compile_all(rows: list[Row], constants: Constants, builds: list[str], force: bool = False) -> None:
     """Brings modules and generated files up to date together: if one build fails, all modules stay as they were.
 
     Raises:  CompileError
@@ -153,15 +151,13 @@ def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], 
     write_if_changed(GENERATED / "formulas.h", header())
     write_if_changed(GENERATED / described.SOURCE, described.source(by_hand()))
     write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows, constants))
-    made: list[Fresh] = []
-    try:
-        for build in builds:
-            fresh = compile_module(rows, constants, build, force)
-            made += [fresh] if fresh is not None else []
-    except CompileError:
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # zig cc compiles one source after the other
+        asked = [threads.submit(compile_module, rows, constants, build, force) for build in builds]
+    made = [fresh for one in asked if one.exception() is None and (fresh := one.result()) is not None]
+    if failed := next(filter(None, (one.exception() for one in asked)), None):
         for fresh in made:
             fresh.module.unlink(missing_ok=True)
-        raise
+        raise failed
     for fresh in made:
         fresh.module.replace(fresh.target)
         fresh.stamp.write_text(fresh.digest)
@@ -171,14 +167,7 @@ def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], 
             fresh_file = module.with_suffix(f".{os.getpid()}.tmp")
             fresh_file.write_bytes(whole)
             fresh_file.replace(module)
-    write_if_changed(TABLE, table_source(rows, constants, tuple(BUILDS)))
-    for path, text in constants_files(constants).items():
-        write_if_changed(path, text)
-
-
-def constants_files(constants: list[Constants]) -> dict[Path, str]:
-    """The engine's generated modules of shared constants, and their texts."""
-    return {ENGINE / room / "kernel_constants.py": text for room, text in constants_modules(constants).items()}
+    write_if_changed(SIGNATURES, signatures_source(rows, constants))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -189,7 +178,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--no-compile", action="store_true", help="only write the generated files")
     options = parser.parse_args(argv)
     try:
-        rows, constants = read_rows(), read_constants()
+        rows, constants = read_rows(), shared_constants()
         builds = [] if options.no_compile else [options.only] if options.only else list(BUILDS)
         compile_all(rows, constants, builds, options.force)
     except (KernelListError, CompileError) as error:

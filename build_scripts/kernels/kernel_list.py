@@ -1,4 +1,4 @@
-"""Reads kernels_wasm/kernels.toml: the kernels, and the constants that C and Python share."""
+"""Reads the list of kernels, kernels_wasm/kernels.toml, and the constants that C and Python share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from build_scripts.kernels import described
 from build_scripts.kernels.formulas import FAMILIES, kernel_names
+from webinfer import kernel_constants
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "kernels_wasm"
@@ -37,20 +38,7 @@ class Row:
         return f"{self.name}({','.join(kind for _, kind in self.args)}){'/split' if self.split else ''}"
 
 
-@dataclass(frozen=True)
-class Constants:
-    """One table of numbers (or lists of numbers) that C and Python share.
-
-    `rooms` are the folders of the engine whose kernel_constants.py gets them; the C header gets all.
-    """
-
-    group: str
-    rooms: tuple[str, ...]
-    values: Mapping[str, int | tuple[int, ...]]
-
-    def named(self) -> dict[str, int | tuple[int, ...]]:
-        """Full name → value: the group, then the constant, in capitals."""
-        return {f"{self.group}_{name}".upper(): value for name, value in self.values.items()}
+Constants = Mapping[str, int | tuple[int, ...]]  # full name → number, or list of numbers
 
 
 def read_rows(path: Path = LIST) -> list[Row]:
@@ -148,29 +136,20 @@ def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[t
     return tuple(found)
 
 
-def read_constants(path: Path = LIST) -> list[Constants]:
-    """The tables of shared constants in the list's order.
+def shared_constants(module: Mapping[str, object] = vars(kernel_constants)) -> Constants:
+    """The numbers that C and Python share: what `webinfer.kernel_constants` names in capitals.
 
-    Raises:  KernelListError for a table without rooms, a name that breaks the grammar, or a value that is not a number.
+    Raises:  KernelListError for a value that is no whole number and no tuple of them
     """
-    found = []
-    for group, table in tomllib.loads(path.read_text(encoding="utf-8")).get("constants", {}).items():
-        rooms = table.pop("rooms", None)
-        if not isinstance(rooms, list) or not rooms:
-            raise KernelListError(f"constants.{group}: rooms is missing: the engine's folders that read them")
-        values = {name: _number(f"{group}.{name}", value) for name, value in table.items()}
-        found.append(Constants(group, tuple(map(str, rooms)), values))
+    found: dict[str, int | tuple[int, ...]] = {}
+    for name, value in module.items():
+        if not re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+", name):
+            continue
+        numbers = value if isinstance(value, tuple) and value else (value,)
+        if not all(type(number) is int for number in numbers):
+            raise KernelListError(f"constant {name} is {value!r}, must be a whole number or a tuple of them")
+        found[name] = value  # type: ignore[assignment]
     return found
-
-
-def _number(name: str, value: object) -> int | tuple[int, ...]:
-    if re.fullmatch(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", name) is None:
-        raise KernelListError(f"constant {name!r} breaks the grammar in kernels_wasm/README.md")
-    if isinstance(value, list) and value and all(type(number) is int for number in value):
-        return tuple(value)
-    if type(value) is not int:
-        raise KernelListError(f"constant {name} is {value!r}, must be a whole number or a list of them")
-    return value
 
 
 def unlisted_sources(rows: list[Row]) -> list[str]:
@@ -184,8 +163,8 @@ def source_files(folder: Path = SOURCES) -> dict[str, Path]:
     return {path.name: path for path in sorted((folder / "src").rglob("*.c"))}
 
 
-def abi(rows: list[Row], constants: list[Constants]) -> int:
+def abi(rows: list[Row], constants: Constants) -> int:
     """A 31-bit digest of signatures and constants: a program fits a module only if both carry the same one."""
-    shared = ";".join(f"{name}={value}" for table in constants for name, value in table.named().items())
+    shared = ";".join(f"{name}={value}" for name, value in constants.items())
     text = f"{shared}/" + ";".join(row.signature for row in rows)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") & 0x7FFFFFFF

@@ -3,24 +3,23 @@
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.kernels.compile import BUILDS, constants_files
+from build_scripts.kernels.compile import BUILDS
 from build_scripts.kernels.described import INPUTS
-from build_scripts.kernels.kernel_list import read_constants
-from build_scripts.paths import ENGINE, KERNELS, ROOT
+from build_scripts.paths import ENGINE, KERNELS, ROOT, SIGNATURES
 from build_scripts.steps import Step
 
-KERNEL_TABLE = ENGINE / "backends" / "wasm" / "kernel_table.py"
+CONSTANTS = ENGINE / "kernel_constants.py"
 SOURCES = ROOT / "kernels_wasm"
 SCRIPTS = sorted(Path(__file__).parent.glob("*.py"))
 
 
 def kernels_step() -> Step:
-    """The step that compiles kernels_wasm/ and generates the engine's tables of kernels and constants."""
+    """The step that compiles kernels_wasm/ and generates the engine's table of their signatures."""
     builds = tuple(KERNELS / f"webinfer-{build}.wasm" for build in BUILDS)
     return Step(
         "kernels", "compile the WASM kernels with zig cc",
-        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", *SCRIPTS, *INPUTS],
-        outputs=(*builds, KERNEL_TABLE, *constants_files(read_constants())), action=_build, stamp=KERNELS / ".stamp",
+        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", CONSTANTS, *SCRIPTS, *INPUTS],
+        outputs=(*builds, SIGNATURES), action=_build, stamp=KERNELS / ".stamp",
     )  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, WHEELS
@@ -15,6 +15,7 @@ from build_scripts.places.probe import MODEL, Answer, judged, probe
 from build_scripts.setup.node import node_commands
 from build_scripts.site.wheel import wheel_name
 
+Elsewhere = Mapping[str, Callable[[Route], None]]  # patterns of addresses to what answers for them
 LIMIT_S = 240
 PAGE_LIMIT_S = 120
 SHOWN = "document.getElementById('result')?.textContent.includes('regressors (1, 896, 16), classificators (1, 896, 1)')"
@@ -36,21 +37,27 @@ FROM_FILE = "from pathlib import Path\n"
 def in_browser(browser: Browser, worker: bool, isolated: bool, backends: Sequence[str] = ("wasm", "webgpu")) -> Answer:
     """The answer of a third-party page that installs the wheel with micropip."""
     with guest_site(isolated) as address:
-        page = browser.new_page()
-        page.set_default_timeout(LIMIT_S * 1e3)
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        try:
-            page.goto(f"{address}/")
-            page.wait_for_function("window.open_")
-            wheel, code = f"{address}/{wheel_name()}", probe(f"{address}/{MODEL.name}", backends)
-            where = "inWorker" if worker else "inPage"
-            text = page.evaluate(f"([wheel, code]) => window.{where}(wheel, code)", [wheel, code])
-        except Exception as error:
-            raise BuildError(f"{str(error)[-600:]}\n{said[-5:]}") from error
-        finally:
-            page.close()
-    return judged(text)
+        return judged(said_in(browser, address, probe(f"{address}/{MODEL.name}", backends), worker))
+
+
+def said_in(browser: Browser, address: str, code: str, worker: bool, elsewhere: Elsewhere | None = None) -> str:
+    """What this Python says in a page or a worker of the guest site; `elsewhere` answers for other servers."""
+    page = browser.new_page()
+    page.set_default_timeout(LIMIT_S * 1e3)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    for pattern, answer in (elsewhere or {}).items():
+        page.context.route(pattern, answer)
+    try:
+        page.goto(f"{address}/")
+        page.wait_for_function("window.open_")
+        where = "inWorker" if worker else "inPage"
+        wheel = f"{address}/{wheel_name()}"
+        return str(page.evaluate(f"([wheel, code]) => window.{where}(wheel, code)", [wheel, code]))
+    except Exception as error:
+        raise BuildError(f"{str(error)[-600:]}\n{said[-5:]}") from error
+    finally:
+        page.close()
 
 
 def documented_page(browser: Browser, kind: str, files: Mapping[str, Path | str]) -> str:

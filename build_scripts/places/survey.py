@@ -12,7 +12,15 @@ from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ROOT, settings
-from build_scripts.places import cpython_places, marimo_notebook, notebooks, pyodide_places, site_places, wasm_place
+from build_scripts.places import (
+    cpython_places,
+    jupyter,
+    marimo_notebook,
+    notebooks,
+    pyodide_places,
+    site_places,
+    wasm_place,
+)
 from build_scripts.places.recorded import RECORDED, row_of
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
@@ -34,6 +42,8 @@ def places() -> list[Place]:
     """Every place, those without a browser first."""
     return [
         *(_cpython(series) for series in cpython_places.SERIES),
+        Place("Jupyter, the documentation's notebook", "nbclient, an ipykernel", lambda _: jupyter.in_jupyter()),
+        Place("marimo in CPython, the same", "marimo convert, check; python", lambda _: jupyter.in_marimo()),
         Place(
             "wasmtime's command line", "webinfer compile, wasmtime model.wasm < input.npy",
             lambda _: wasm_place.in_wasmtime(),

@@ -41,6 +41,8 @@ def pip(*arguments: str, python: Path = VENV_PYTHON, extra_environment: dict[str
 
 def _venv_step() -> Step:
     def create() -> None:
+        if VENV.is_symlink():  # what it leads to would be emptied, while others use it
+            raise BuildError(f"{VENV.name} is a link to {VENV.resolve()}; remove the link, or set up there")
         try:
             venv.EnvBuilder(with_pip=True, clear=True, symlinks=sys.platform != "win32").create(VENV)
         except (subprocess.CalledProcessError, OSError) as error:

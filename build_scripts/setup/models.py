@@ -1,4 +1,4 @@
-"""The official models, unpacked from their npm packages, and the sample photo."""
+"""The official models, unpacked from their npm packages, and the sample photos."""
 
 import json
 import re
@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import IMAGES, MODELS, NODE_MODULES, WEB, settings
-from build_scripts.setup.downloads import fetch_members
+from build_scripts.paths import BUILD, IMAGES, MODELS, NODE_MODULES, WEB, settings
+from build_scripts.setup.task_models import members_of
 from build_scripts.steps import Step
 
 MEDIAPIPE = NODE_MODULES / "@mediapipe"
@@ -20,6 +20,7 @@ PLAIN = (
     "selfie_segmentation/selfie_segmentation_landscape.tflite",
 )
 PUBLISHED = ".webp"
+LARGEST = 1024  # pixels of a side of what the site publishes
 PRINT = ("page.png", "text.png")  # pictures of letters, which keep their edges
 PACKED = ("face_landmark.tflite", "face_landmark_with_attention.tflite")
 
@@ -35,16 +36,16 @@ def models_step() -> Step:
 
 
 def photo_step() -> Step:
-    """The step that takes the sample photos out of scikit-image's wheel: people, a cat, things, pages.
+    """The step that takes the sample photos out of the packages that publish them: people, a cat, things, pages.
 
     The site publishes them as WebP, a tenth of the bytes.
     """
-    photo = settings()["photo"]
-    members = list(map(Path, photo["members"]))
+    packages = settings()["photos"]
+    photos = [Path(place) for package in packages.values() for place in package["files"].values()]
     return Step(
-        "photo", "fetch the sample photos", inputs=lambda: [json.dumps(photo, sort_keys=True)],
-        outputs=tuple(IMAGES / m.with_suffix(end).name for m in members for end in (m.suffix, PUBLISHED)),
-        action=_fetch_photo, stamp=IMAGES / ".stamp", version=4,
+        "photo", "fetch the sample photos", inputs=lambda: [json.dumps(packages, sort_keys=True)],
+        outputs=tuple(BUILD / photo.with_suffix(end) for photo in photos for end in (photo.suffix, PUBLISHED)),
+        action=_fetch_photos, stamp=IMAGES / ".stamp", version=5,
     )  # fmt: skip
 
 
@@ -71,15 +72,17 @@ def packed_files(loader: str) -> dict[str, tuple[int, int]]:
     return {Path(row["filename"]).name: (row["start"], row["end"]) for row in json.loads(match[1])["files"]}
 
 
-def _fetch_photo() -> None:
+def _fetch_photos() -> None:
     from PIL import Image
 
-    photo = settings()["photo"]
-    found = fetch_members(photo, photo["members"])
     shutil.rmtree(IMAGES, ignore_errors=True)  # photos that are samples no more
     IMAGES.mkdir(parents=True)
-    for member, data in found.items():
-        file = IMAGES / Path(member).name
-        file.write_bytes(data)
-        with Image.open(file) as picture:
-            picture.convert("RGB").save(file.with_suffix(PUBLISHED), quality=95, method=6, lossless=file.name in PRINT)
+    for package in settings()["photos"].values():
+        for member, data in members_of(package).items():
+            file = BUILD / package["files"][member]
+            file.write_bytes(data)
+            with Image.open(file) as picture:
+                shown = picture.convert("RGB")
+                shown.thumbnail((LARGEST, LARGEST))
+                quality = 95 if max(picture.size) <= LARGEST else 85  # a photo made smaller is sharp enough
+                shown.save(file.with_suffix(PUBLISHED), quality=quality, method=6, lossless=file.name in PRINT)

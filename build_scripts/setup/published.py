@@ -16,7 +16,7 @@ ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of package
 
 
 def published() -> dict[str, dict[str, Any]]:
-    """`files`: how each is made of which package; `packages`: where they come from; `pyodide`: npm, for the lab."""
+    """`files`: of which package each comes, and of which `also`; `packages`; `pyodide`: npm's package, for the lab."""
     mediapipe, others = settings()["mediapipe"], {**settings()["task_packages"], **settings()["published_packages"]}
     members = [*mediapipe["members"], *mediapipe["editions"]]
     files: dict[str, dict[str, Any]] = {
@@ -28,8 +28,12 @@ def published() -> dict[str, dict[str, Any]]:
         models = {member: place for member, place in package["files"].items() if place.startswith("models/")}
         if models:  # not a sample
             packages[name] = _row({**ANYWHERE, **package})
-            made = recipe(models).items()
-            files |= {file: {"package": name, **row, **_hash(package, row["members"])} for file, row in made}
+            for file, made in recipe(models).items():
+                row = {"package": name, **made, **_hash(package, made["members"])}
+                if file in files:
+                    files[file].setdefault("also", []).append(row)
+                else:
+                    files[file] = row
     pyodide = _lock()["node_modules/pyodide"]
     runtime = {key: pyodide[key] for key in ("version", "integrity")}
     return {"files": files, "pyodide": runtime, "packages": packages}

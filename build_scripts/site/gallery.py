@@ -2,19 +2,22 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
 
-from build_scripts.paths import ROOT, STATIC
+from build_scripts.paths import BUILD, IMAGES, ROOT, STATIC
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.site.headless import readable, said
+from build_scripts.site.page_facts import page_facts
 from build_scripts.site.serving import running_server
 from server.settings import Settings
 from server.studio import Demo, read_studio
 
 LIMIT_S = 300  # a package of models may have to be fetched
 RECORDED = STATIC / "recorded.json"
+MODEL_BYTES = ROOT / "server" / "model_bytes.json"  # what a visitor downloads of models that the server has not fetched
 MASK_SIDE = 48  # of a recorded mask
 MISSING = "model-missing"
 
@@ -53,27 +56,41 @@ def run_all(isolated: bool, backend: str, record: bool) -> int:
         browser = playwright.chromium.launch(**launch_options())
         try:
             print(f"\nChromium {browser.version}, {address}")
-            for demo in read_studio(settings.tables).demos:
+            for demo in (demo for demo in read_studio(settings.tables).demos if demo.model):
                 seen.append(look(browser, address, demo, backend))
                 print(seen[-1].row(), flush=True)
+            hero = look(browser, address, seen[0].demo, backend, IMAGES / "friends.webp")
         finally:
             browser.close()
     if record:
-        RECORDED.write_text(json.dumps(recorded(seen), separators=(",", ":")) + "\n")
+        known = json.loads(RECORDED.read_text())  # of demos whose models are not here
+        RECORDED.write_text(
+            json.dumps(known | recorded(seen) | {"hero": small(hero.file)}, separators=(",", ":")) + "\n"
+        )
+        MODEL_BYTES.write_text(json.dumps(json.loads(MODEL_BYTES.read_text()) | model_bytes(), indent=1) + "\n")
         print(f"recorded: {RECORDED.relative_to(ROOT)}")
     return 1 if any(one.error and not one.missing for one in seen) else 0
 
 
-def look(browser: Browser, address: str, demo: Demo, backend: str) -> Seen:
-    """Opens a demo's page and waits for what it finds in its sample."""
+def model_bytes() -> dict[str, int]:
+    """The bytes of each file that models of the site consist of, by its name, of those that are here."""
+    files = sorted({file for files in page_facts()["models"].values() for file in files})
+    return {file: (BUILD / file).stat().st_size for file in files if (BUILD / file).is_file()}
+
+
+def look(browser: Browser, address: str, demo: Demo, backend: str, picture: Path | None = None) -> Seen:
+    """Opens a demo's page and waits for what it finds in its sample, or in another picture."""
     page = browser.new_page()
     try:
-        page.goto(f"{address}{demo.address}?backend={backend}")
+        page.goto(f"{address}{demo.address}?backend={backend}&stallTimeout={LIMIT_S}")
         error, result = said(page, LIMIT_S)
         if error:
             return Seen(demo, None, readable(error), json.loads(error).get("code") == MISSING)
         if not result:
             return Seen(demo, None, f"no result within {LIMIT_S} s")
+        if picture:
+            page.set_input_files("#file", picture)
+            error, result = said(page, LIMIT_S, json.loads(result)["count"])
         with page.expect_download() as download:
             page.get_by_role("button", name="Download JSON").click()
         return Seen(demo, json.loads(result), "", file=json.loads(download.value.path().read_text()))
@@ -98,7 +115,7 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: one for key, one in value.items() if key not in ("world", "anchors")}
         if {"start", "end"} <= set(kept):  # seconds
-            return {key: round(one, 2) for key, one in kept.items()}
+            return {key: round(one, 2) if isinstance(one, float) else one for key, one in kept.items()}
         if "pieces" in kept:  # a sentence
             del kept["values"]
         if {"width", "height", "values"} <= set(kept) and isinstance(kept["values"], list):

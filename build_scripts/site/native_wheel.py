@@ -34,6 +34,8 @@ class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
             included[str(path)] = f"webinfer/_shaders/{path.relative_to(shaders).as_posix()}"
         for path in sorted(kernels.glob("*.wasm")):
             included[str(path)] = f"webinfer/_kernels/{path.name}"
+        signatures = root / "build" / "generated" / "kernel_signatures.py"
+        included[str(signatures)] = f"webinfer/backends/wasm/{signatures.name}"
         table = root / "build" / "published.json"
         for module, target in (("site.bundle", scripts), ("setup.published", table)):
             subprocess.run([sys.executable, "-m", f"build_scripts.{module}", str(target)], cwd=root, check=True)

@@ -9,12 +9,28 @@ import base64
 import hashlib
 import io
 import json
+import marshal
+import subprocess
+import tempfile
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from build_scripts.errors import BuildError
 from build_scripts.files import files_below
-from build_scripts.paths import ENGINE, PAGE_ENGINE, ROOT, WEB, configuration, settings, version
+from build_scripts.paths import (
+    ENGINE,
+    NODE_MODULES,
+    PAGE_ENGINE,
+    ROOT,
+    SIGNATURES,
+    WEB,
+    configuration,
+    settings,
+    version,
+)
+from build_scripts.setup.node import node_commands
 from build_scripts.site.minify import minify, minify_shader
 from build_scripts.site.shed import without_cases
 from build_scripts.site.wheel import wheel_name
@@ -24,21 +40,29 @@ from build_scripts.steps import Step
 # which needs NumPy. Asking for one of them there is a typed error, not a crash.
 CPYTHON_ONLY = (
     "webinfer/__main__.py",
+    "webinfer/cache_verbs.py",
     "webinfer/cli.py",
     "webinfer/dump.py",
     "webinfer/backends/reference/",
     "webinfer/host/cache_folder.py",
     "webinfer/host/gpu_native.py",
     "webinfer/host/gpu_native_program.py",
+    "webinfer/host/cores.py",
+    "webinfer/host/kept_downloads.py",
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
     "webinfer/host/native_calls.py",
     "webinfer/host/downloads.py",
     "webinfer/host/package_clients.py",
     "webinfer/host/package_members.py",
+    "webinfer/host/published_browser.py",
     "webinfer/host/published_files.py",
+    "webinfer/host/published_table.py",
+    "webinfer/host/shared_memory.py",
     "webinfer/host/socket_native.py",
+    "webinfer/host/threads_native.py",
     "webinfer/lab/",
+    "webinfer/scale/",
     "webinfer/task_verbs.py",
     "webinfer/testing.py",
     "webinfer/package/web_page.py",
@@ -58,26 +82,34 @@ OUTSIDE = (FIRST, "webinfer/py.typed", ALL_SHADERS)
 SNAPSHOT_MODULES = PAGE_ENGINE / "modules.zip"  # the same modules for the memory snapshot, which imports from archives
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
-TOOLS = [Path(__file__).with_name(f"{name}.py") for name in ("minify", "shed", "thorough")]
+PYODIDE = NODE_MODULES / "pyodide"
+COMPILE = Path(__file__).with_name("late_code.mjs")
+COMPILE_LIMIT_S = 300
+MARSHAL_VERSION = 2  # without references: later ones depend on how often Python refers to an object
+TOOLS = [COMPILE, *(Path(__file__).with_name(f"{name}.py") for name in ("minify", "shed", "thorough"))]
+Members = Mapping[str, bytes]
 
 
 def page_engine_step() -> Step:
     """The step that packs the engine for pages of the site."""
     return Step(
         "page engine", "pack engine and shaders for pages of the site",
-        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), *TOOLS],
+        inputs=lambda: [
+            *(ENGINE, SIGNATURES, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE"),
+            *(Path(__file__), *TOOLS, PYODIDE / "package.json"),
+        ],
         outputs=(PAGE_ENGINE / wheel_name(), SNAPSHOT_MODULES), action=build_page_engine, stamp=PAGE_ENGINE / ".stamp",
     )  # fmt: skip
 
 
 def build_page_engine() -> None:
-    """Writes build/engine/webinfer-*.whl and the archives of late parts, and removes those of other versions."""
+    """Writes build/engine/webinfer-*.whl and the files of late parts, and removes those of other versions."""
     PAGE_ENGINE.mkdir(parents=True, exist_ok=True)
-    for old in (*PAGE_ENGINE.glob("webinfer-*.whl"), *PAGE_ENGINE.glob("late-*.zip")):
+    for old in (*PAGE_ENGINE.glob("webinfer-*.whl"), *PAGE_ENGINE.glob("late-*")):
         old.unlink()
-    members, late = without_late_parts(browser_members())
-    for name, archive in late.items():
-        (PAGE_ENGINE / name).write_bytes(archive)
+    members, late = without_late_parts(browser_members(), compiled)
+    for name, part in late.items():
+        (PAGE_ENGINE / name).write_bytes(part)
     from build_scripts.site.thorough import Thorough  # which needs a package
 
     write_wheel(PAGE_ENGINE / wheel_name(), solid(members), Thorough)
@@ -103,24 +135,53 @@ def browser_members() -> dict[str, bytes]:
     return members | {file: json.dumps(texts, sort_keys=True).encode() for file, texts in shaders.items()}
 
 
-def without_late_parts(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The members but those of late parts, and the archives of these by file name.
+def compiled(members: Members) -> Members:
+    """The members with Pyodide's code in place of Python's sources.
+
+    A late part is imported while the user waits for a model. Pyodide takes longer to compile the sources of ONNX's
+    importer than for all else of a small model's load: 41 modules, 2.0 s of 3.1 (Chromium, two busy cores, 2026-11-26).
+
+    Raises:  BuildError if no Node can
+    """
+    complaints = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "sources.zip", Path(folder) / "code.zip"
+        source.write_bytes(_archive(members, zipfile.ZIP_STORED))
+        job = json.dumps({"pyodide": str(PYODIDE), "input": str(source), "output": str(target)})
+        for node in node_commands():
+            done = subprocess.run(
+                [node, str(COMPILE), job], capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S
+            )
+            if done.returncode == 0 and target.is_file():
+                with zipfile.ZipFile(target) as archive:
+                    return {name: archive.read(name) for name in archive.namelist()}
+            complaints.append(f"{node}: " + " ".join((done.stdout + done.stderr).splitlines()[-10:]))
+    raise BuildError("no Node could compile the engine's late parts:\n    " + "\n    ".join(complaints))
+
+
+def without_late_parts(
+    members: Members, compiling: Callable[[Members], Members]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The members but those of late parts, and the files of these, compiled, by name.
 
     The table `late` of pyproject.toml names the parts; where each module lies is written into LATE_TABLE.
     """
-    rest, archives, homes = dict(members), dict[str, bytes](), dict[str, tuple[str, str]]()
+    parts, homes = dict[str, bytes](), dict[str, tuple[str, str]]()
+    late = {place for places in settings()["late"].values() for place in places}
+    code = dict(compiling({name: data for name, data in members.items() if name.startswith(tuple(late))}))
     for part, places in settings()["late"].items():
-        inside = {name: rest.pop(name) for name in list(rest) if name.startswith(tuple(places))}
+        inside = {name: code.pop(name) for name in list(code) if name.startswith(tuple(places))}
         if not inside:
             continue
-        file = f"late-{part}.zip"
-        archives[file] = _archive(inside, zipfile.ZIP_DEFLATED)
-        row = (f"python/{file}", hashlib.sha256(archives[file]).hexdigest())
+        file = f"late-{part}.bin"
+        parts[file] = zlib.compress(marshal.dumps(dict(sorted(inside.items())), MARSHAL_VERSION), 9)
+        row = (f"python/{file}", hashlib.sha256(parts[file]).hexdigest())
         homes |= {place.removesuffix(".py").strip("/").replace("/", "."): row for place in places}
-    return {**rest, LATE_TABLE: f"ARCHIVES = {homes!r}\n".encode()}, archives
+    rest = {name: data for name, data in members.items() if not name.startswith(tuple(late))}
+    return {**rest, LATE_TABLE: f"PARTS = {homes!r}\n".encode()}, parts
 
 
-def solid(members: dict[str, bytes]) -> dict[str, bytes]:
+def solid(members: Members) -> dict[str, bytes]:
     """The same members with the modules in one archive, stored there so that the wheel compresses them as one."""
     outside = {name: members[name] for name in OUTSIDE if name in members}
     inside = {name: data for name, data in members.items() if name not in outside}
@@ -141,7 +202,7 @@ def write_wheel(path: Path, members: dict[str, bytes], compressor: type | None =
     path.write_bytes(_archive(members, zipfile.ZIP_DEFLATED, compressor))
 
 
-def _archive(members: dict[str, bytes], compression: int, compressor: type | None = None) -> bytes:
+def _archive(members: Members, compression: int, compressor: type | None = None) -> bytes:
     """A zip of these members: same members, same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression, compresslevel=9) as archive:
@@ -158,9 +219,10 @@ def _archive(members: dict[str, bytes], compression: int, compressor: type | Non
 
 
 def engine_files() -> Iterator[tuple[str, bytes]]:
-    """Name in the wheel and bytes of every file of the engine and of every shader."""
+    """Name in the wheel and bytes of every file of the engine, of the kernels' signatures and of every shader."""
     for file in files_below(ENGINE):
         yield f"webinfer/{file.relative_to(ENGINE).as_posix()}", file.read_bytes()
+    yield f"webinfer/backends/wasm/{SIGNATURES.name}", SIGNATURES.read_bytes()
     for file in files_below(SHADERS):
         if file.suffix == ".wgsl":
             yield f"webinfer/_shaders/{file.relative_to(SHADERS).as_posix()}", file.read_bytes()

@@ -21,7 +21,7 @@ def page_facts() -> dict[str, Any]:
     try:
         facts: dict[str, Any] = import_module("webinfer.page.facts").facts_for_pages()
         known = import_module("webinfer.models.registry").MODELS
-        tasks = import_module("webinfer.tasks").TASKS
+        tasks = import_module("webinfer.tasks")
     except ModuleNotFoundError as error:
         raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts build kernels`") from error
     finally:
@@ -30,5 +30,6 @@ def page_facts() -> dict[str, Any]:
     packages = late_packages()
     late = {file: name for name, (_, files) in packages.items() for file in files}
     sizes = {name: megabytes for name, (megabytes, _) in packages.items()}
-    schemas = {name: asdict(task.result) for name, task in tasks.items()}
+    names = (*tasks.TASKS, *tasks.GIVEN_MODEL_TASKS)
+    schemas = {name: asdict(tasks.task_class(name).result) for name in names}
     return {**facts, "models": models, "late": late, "packages": sizes, "tasks": schemas}

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import NODE_MODULES, SITE
 from build_scripts.setup.sequence import set_up
 from build_scripts.site.assemble import PYODIDE_FILES, WHOLE_RUNTIME
-from build_scripts.site.runtime_split import OWN, PROFILE, counting, record
+from build_scripts.site.runtime_split import OWN, PROFILE, counting, record, recorded
 from build_scripts.site.serving import running_server
 from server.settings import settings_from
 
@@ -58,13 +58,17 @@ ANSWER_MS = 1500
 
 def run(argv: list[str]) -> int:
     """Writes build_scripts/site/runtime_profile.json; takes some minutes."""
-    argparse.ArgumentParser(prog="python3 -m build_scripts build runtime-profile", description=__doc__).parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts build runtime-profile", description=__doc__)
+    parser.add_argument("--add", action="append", help="a page whose functions are added to what is recorded already")
+    pages = parser.parse_args(argv).add
     set_up()
     whole = (NODE_MODULES / "pyodide" / PYODIDE_FILES[0]).read_bytes()
     with tempfile.TemporaryDirectory() as folder:
         site = counting_site(Path(folder) / "site", whole)
         with running_server(replace(settings_from(), site=site)) as address:
-            ran = frozenset(i for page in visits(address) for i in page)
+            ran = frozenset(i for page in visits(address, pages or (*TWICE, *ONCE, *DESKS)) for i in page)
+    if pages:
+        ran |= recorded(whole) or frozenset()
     record(whole, ran)
     print(f"{len(ran)} functions ran; written to {PROFILE.name}")
     return 0
@@ -99,13 +103,13 @@ def _await_result(page: Any) -> None:
         page.wait_for_timeout(100)
 
 
-def visits(address: str) -> Iterator[list[int]]:
+def visits(address: str, pages: Sequence[str]) -> Iterator[list[int]]:
     """The functions that ran in each page."""
     from build_scripts.setup.chromium import driver, launch_options
 
     with driver() as playwright:
         browser = playwright.chromium.launch(**launch_options(webgpu=True))
-        for name in (*TWICE, *ONCE, *DESKS):
+        for name in pages:
             context = browser.new_context()
             for _ in range(2 if name in TWICE else 1):
                 try:

@@ -103,13 +103,15 @@ def _filled(statement: ast.stmt) -> str:
 
 
 def _dead_names(tree: ast.Module, makers: set[str]) -> Iterator[Cut]:
-    """Private functions and constants of a module that nothing names, functions that make cases, and their imports."""
+    """Private functions, classes and constants that nothing names, functions that make cases, and their imports."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for statement in tree.body:
         match statement:
             case ast.FunctionDef(name=name) if name not in used and (_private(name) or name in makers):
                 yield _place(statement)
-            case ast.Assign(targets=[ast.Name(id=name)]) if _private(name) and name not in used:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.ClassDef(name=name) if (
+                _private(name) and name not in used
+            ):
                 yield _place(statement)
             case ast.ImportFrom(module=str(module), names=names):
                 left = [alias for alias in names if alias.name in used or alias.name not in makers]

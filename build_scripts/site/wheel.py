@@ -10,7 +10,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.options import switches
-from build_scripts.paths import ENGINE, KERNELS, ROOT, STATIC, WEB, WHEELS, version
+from build_scripts.paths import ENGINE, KERNELS, ROOT, SIGNATURES, STATIC, WEB, WHEELS, version
 from build_scripts.steps import Step
 
 
@@ -27,6 +27,7 @@ def wheel_step() -> Step:
         STATIC,
         WEB / "package-lock.json",
         KERNELS,
+        SIGNATURES,
         ROOT / "server",
     ]
     texts = [ROOT / name for name in ("pyproject.toml", "README.md", "LICENSE")]

@@ -22,6 +22,7 @@ GRAPHS = {
     "tflite": 500,
     "tfjs": 500,
 }  # with fixed seeds; thousands with others by `fuzz --graphs 20000 --seed N`
+OPEN = 150  # of them with open sizes
 ON_GPU = 30  # of them on webgpu, where a graph takes ten times as long
 LEAST_RIGHT_ON_GPU = 0.6
 LEAST_RIGHT = 0.8  # of the graphs: the rest is refused, or rounding and rules explain it
@@ -35,6 +36,15 @@ def test_random_graphs_give_the_runtime_s_numbers(format: str, tmp_path: Path) -
     assert not tally.findings, "\n".join(map(str, tally.findings))
     assert tally.graphs >= GRAPHS[format] - len(tally.crashes)
     assert tally.verdicts["wasm", RIGHT] >= LEAST_RIGHT * GRAPHS[format]
+
+
+@pytest.mark.parametrize("format", GRAPHS)
+def test_sizes_that_files_leave_open_are_bound_from_0_to_9(format: str, tmp_path: Path) -> None:
+    if format == "tfjs" and not MODULES.is_dir():
+        pytest.skip("TensorFlow.js is not installed: python3 -m build_scripts judge fuzz --format tfjs installs it")
+    tally = survey(Task(format, 2, 0, OPEN, ("wasm",), tmp_path, session_share=1.0, open_sizes=True))
+    assert not tally.findings, "\n".join(map(str, tally.findings))
+    assert tally.verdicts["wasm", RIGHT] >= LEAST_RIGHT * OPEN
 
 
 @pytest.mark.parametrize("format", ["onnx", "tflite"])

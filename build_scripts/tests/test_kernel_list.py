@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from build_scripts.kernels import generate
 from build_scripts.kernels import kernel_list as kernels
+from build_scripts.paths import ENGINE
 
 
 def rows(folder: Path, text: str, sources: tuple[str, ...] = ("one.c",)) -> list[kernels.Row]:
@@ -33,7 +37,7 @@ def test_what_is_written_is_told_in_bytes(tmp_path: Path) -> None:
     head = '[[kernel]]\nnames = ["b64_to_b16", "f32_to_bool", "u8_widen"]\nsource = "one.c"\n'
     found = rows(tmp_path, head + text)
     assert [r.writes for r in found] == [(("y", "2*n"),), (("y", "1*n"),), (("y", "1*n"),)]
-    table = generate.table_source(found, [], ())
+    table = generate.signatures_source(found, {})
     assert "lambda a, units, reach: ((a[1], 2*a[2]),)" in table
 
 
@@ -78,41 +82,35 @@ def test_a_broken_row_is_named(tmp_path: Path, text: str, complaint: str) -> Non
         rows(tmp_path, text)
 
 
-def constants(folder: Path, text: str) -> list[kernels.Constants]:
-    """The tables of constants of a list."""
-    (folder / "kernels.toml").write_text(text)
-    return kernels.read_constants(folder / "kernels.toml")
-
-
-def test_constants_have_one_name_in_both_languages(tmp_path: Path) -> None:
-    text = '[constants.pool]\nrooms = ["plan", "host"]\nlanes = 4\norder = [2, 1]\nlimit = 0x80000000\n'
-    found = constants(tmp_path, text)
+def test_constants_have_one_name_in_both_languages() -> None:
+    found = kernels.shared_constants({"POOL_LANES": 4, "POOL_ORDER": (2, 1), "POOL_LIMIT": 0x80000000, "__name__": "x"})
     header = generate.constants_header(found)
     assert "#define POOL_LANES 4\n#define POOL_ORDER {2, 1}\n#define POOL_LIMIT 2147483648u\n" in header
-    modules = generate.constants_modules(found)
-    assert modules["plan"] == modules["host"]
-    assert "POOL_LANES = 4\nPOOL_ORDER = (2, 1)\nPOOL_LIMIT = 2147483648\n" in modules["plan"]
-    assert "generate.py" in modules["plan"], "a generated file names its generator"
     assert "do not edit" in header, "a generated file says that it is one"
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("[constants.pool]\nlanes = 4\n", "rooms"),
-        ('[constants.pool]\nrooms = ["plan"]\nlanes = 4.5\n', "pool.lanes"),
-        ('[constants.pool]\nrooms = ["plan"]\nLanes = 4\n', "grammar"),
-        ('[constants.pool]\nrooms = ["plan"]\nlanes = []\n', "pool.lanes"),
-    ],
-)
-def test_a_broken_constant_is_named(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(kernels.KernelListError, match=complaint):
-        constants(tmp_path, text)
+@pytest.mark.parametrize("value", [4.5, True, "4", (), (1, 2.0), None])
+def test_a_constant_that_c_cannot_have_is_named(value: object) -> None:
+    with pytest.raises(kernels.KernelListError, match="POOL_LANES"):
+        kernels.shared_constants({"POOL_LANES": value})
 
 
 def test_abi_changes_with_every_constant() -> None:
-    tables = [kernels.Constants("pool", ("plan",), {"lanes": lanes}) for lanes in (4, 8)]
-    assert kernels.abi([], tables[:1]) != kernels.abi([], tables[1:])
+    assert kernels.abi([], {"POOL_LANES": 4}) != kernels.abi([], {"POOL_LANES": 8})
+
+
+def test_the_engine_is_imported_before_anything_is_built(tmp_path: Path) -> None:
+    shutil.copytree(ENGINE, tmp_path / "web" / "python" / "webinfer", ignore=shutil.ignore_patterns("__pycache__"))
+    lines = (
+        "import webinfer, webinfer.backends.wasm.builder, webinfer.package, webinfer.dump",
+        "from webinfer.backends.wasm.kernel_table import KERNELS",
+        "try: KERNELS['f32_clamp']",
+        "except webinfer.errors.BackendUnavailableError as error: print(error)",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path / "web" / "python", capture_output=True, text=True
+    )
+    assert "run `python3 -m build_scripts build kernels`" in done.stdout, done.stderr
 
 
 def test_every_source_is_in_the_list() -> None:
@@ -126,7 +124,7 @@ def test_abi_changes_with_every_signature(tmp_path: Path) -> None:
         kernels.Row("one", "one.c", (("x", "i32"),), ""),
         kernels.Row("one", "one.c", (("x", "ptr"),), "rows"),
     ]
-    assert len({kernels.abi([r], []) for r in (one, *others)}) == 4
+    assert len({kernels.abi([r], {}) for r in (one, *others)}) == 4
 
 
 def test_split_kernels_get_their_share_and_others_run_once() -> None:
@@ -135,7 +133,7 @@ def test_split_kernels_get_their_share_and_others_run_once() -> None:
             kernels.Row("one", "one.c", (("x", "ptr"), ("n", "i32"), ("lo", "f32")), "rows"),
             kernels.Row("two", "two.c", (), ""),
         ],
-        [],
+        {},
     )
     assert "case 0: one(POINTER(0), ARGUMENT(1), FLOAT(2), begin, end); return;" in text
     assert "case 1: two(); return;" in text

@@ -24,7 +24,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What pip and npm answer."""
     answers: dict[str, Any] = {"pip": None, "npm": (0, "sha512-x\n", "")}
 
-    def pip(*_: str) -> None:
+    def pip(*options: str) -> None:
+        assert "--ignore-requires-python" in options, "a package for another Python is not lost"
         if answers["pip"]:
             raise BuildError(answers["pip"])
 

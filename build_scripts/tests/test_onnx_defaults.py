@@ -154,6 +154,7 @@ def _own_cases() -> list[Case]:
     for name in ("nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs"):
         stumps[name] = [1]
     line = {"coefficients": [1.0, 2.0, 3.0, -1.0, 0.0, 1.0], "intercepts": [0.5, -0.5], "classlabels_ints": [3, 4]}
+    vectors = {"support_vectors": [1.0, 2.0, 3.0, -1.0, 0.0, 1.0], "classlabels_ints": [3, 4]}
     drawn = [_own([node(f"Random{kind}Like", ["x"], ["y"], seed=1.0)]) for kind in ("Normal", "Uniform")]
     drawn += [_own([node(f"Random{kind}", [], ["y"], shape=[2, 3], seed=1.0)]) for kind in ("Normal", "Uniform")]
     return [
@@ -170,6 +171,8 @@ def _own_cases() -> list[Case]:
         _learned("OneHotEncoder", cats_int64s=[0, 1]),
         _learned("LinearRegressor", coefficients=[1.0, 2.0, 3.0], intercepts=[0.5]),
         _learned("LinearClassifier", 2, **line),
+        _learned("SVMRegressor", coefficients=[1.0, 2.0, 3.0], rho=[0.5]),
+        _learned("SVMClassifier", 2, coefficients=[1.0, -1.0], vectors_per_class=[1, 1], rho=[0.5], **vectors),
         _learned("TreeEnsemble", version=5, n_targets=1, leaf_targetids=[0, 0], **stumps),
         _learned("TreeEnsembleRegressor", n_targets=1, **tree, **targets),
         _learned("TreeEnsembleClassifier", 2, classlabels_int64s=[0, 1], **tree, **labels),

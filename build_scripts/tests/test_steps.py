@@ -87,3 +87,15 @@ def test_a_digest_sees_names_and_contents_but_no_caches(tmp_path: Path) -> None:
     assert digest_of(tmp_path) == first
     (tmp_path / "a").rename(tmp_path / "b")
     assert digest_of(tmp_path) != first
+
+
+def test_a_linked_environment_is_not_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from build_scripts.setup import environment
+
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "kept").write_text("")
+    (tmp_path / ".venv").symlink_to(tmp_path / "theirs")
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    with pytest.raises(BuildError, match="is a link to"):
+        environment._venv_step().action()
+    assert (tmp_path / "theirs" / "kept").exists()

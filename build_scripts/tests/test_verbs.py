@@ -157,7 +157,7 @@ def test_a_failure_is_readable_in_both_of_its_forms() -> None:
 
 
 def test_a_file_over_its_hard_budget_is_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "long.py").write_text("x = 1\n" * 501)
+    (tmp_path / "long.py").write_text("x = 1\n" * 601)
     (tmp_path / "short.py").write_text("def f():\n" + "    x = 1\n" * 50)
     monkeypatch.setattr(sizes, "ROOT", tmp_path)
     red = {m.name for m in sizes.file_measures([tmp_path / "long.py", tmp_path / "short.py"]) if m.red}

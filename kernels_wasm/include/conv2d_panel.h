@@ -42,7 +42,7 @@ INLINE void slide(v4f acc[MR][NV], const Conv *c, const float *corner, const flo
 
 // Adds every tap of MR neighbours whose windows lie inside one image: `corner` is where the first one begins.
 // The taps of a window row are one run of memory where neither dilation nor other groups lie between them.
-INLINE void add_inside(v4f acc[MR][NV], const Conv *c, const float *corner, const float *w) {
+INLINE void add_inside(v4f acc[MR][NV], const Conv *c, const float *corner, Columns w) {
 #if NR == 1 && SIMD
   if (c->kw == SLIDING && c->sw == 1 && c->dw == 1 && c->ci % 4 == 0) {
     slide(acc, c, corner, w);
@@ -63,7 +63,7 @@ INLINE void add_inside(v4f acc[MR][NV], const Conv *c, const float *corner, cons
 }
 
 // Adds every tap of rows that may leave the image.
-INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t group, const float *w) {
+INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t group, Columns w) {
   for (int32_t ky = 0; ky < c->kh; ky++) {
     for (int32_t kx = 0; kx < c->kw; kx++) {
       const float *a[MR];
@@ -180,12 +180,11 @@ static __attribute__((noinline, unused)) void pack_windows(float *to, const floa
 
 // The tile at one panel of columns; `a` are its rows where there is one tap, or where windows of `depth` are packed.
 INLINE void run_panel(const Conv *c, const int one_tap, int32_t depth, const Place *place, const float *corner,
-                      const float *const a[MR], int32_t tile, int32_t group, int32_t panel,
-                      const float *panel_weights) {
+                      const float *const a[MR], int32_t tile, int32_t group, int32_t panel, Columns panels) {
   const int32_t pixel = tile * MR, count = c->pixels - pixel < MR ? c->pixels - pixel : MR;
   const int32_t channel = group * c->co + panel * NR;
   v4f acc[MR][NV];
-  const float *w = start_tile(acc, panel_weights);
+  const Columns w = start_tile(acc, panels);
   if (one_tap || depth) {
     multiply(acc, a, w, one_tap ? c->ci : depth);
   } else if (corner) {

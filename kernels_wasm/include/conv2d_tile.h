@@ -1,8 +1,8 @@
 // Dense and grouped convolution as a register-tiled product: MR output pixels by NR output channels.
-// Included by src/f32_conv2d_nhwc_<MR>x<NR>.c, which define MR, NR and KERNEL.
+// Included by src/f32_conv2d_nhwc_<MR>x<NR>.c, which define MR, NR and KERNEL, and PANEL where that is not NR.
 //
 //   x         [n, ih, iw, x_stride]  read; a pixel's groups*ci channels lie at its start
-//   w         f32_pack_conv_weights's panels of NR outputs: groups * ceil(co/NR) of NR + kh*kw*ci*NR floats
+//   w         f32_pack_conv_weights's panels of PANEL outputs: groups * ceil(co/PANEL) of PANEL + kh*kw*ci*PANEL floats
 //   y         [n, oh, ow, y_stride]  written: the first groups*co channels of each pixel
 //   ci, co    channels of ONE group
 //   Needs: y does not overlap x or w; it may be the residual only if no unit reads another's pixels (1x1).
@@ -13,7 +13,7 @@
 
 #include "conv2d_panel.h"
 #include "tile_order.h"
-#if SIMD && MR > 1 && NR > 4
+#if SIMD && MR > 1 && NR == 8
 #include "matrix_tile.h"
 #endif
 
@@ -67,7 +67,7 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
   const Conv c = {x,  w,  y,  x_stride, y_stride, n * oh * ow, ih, iw,      ci,       oh, ow,
                   co, kh, kw, sh,       sw,       dh,          dw, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
   const int one_tap = kh * kw == 1 && sh == 1 && sw == 1 && oh == ih && ow == iw;
-#if SIMD && MR > 1 && NR > 4
+#if SIMD && MR > 1 && NR == 8
   if (one_tap && ci % 4 == 0) {
     if (act == ACTIVATION_PRELU) {
       run_sloped(&c, begin, end);

@@ -1,34 +1,50 @@
 // The inner loop and the activation of the tiles with NR columns in lanes.
 // Included once per file, after MR and NR are defined.
 //
-//   panel  [NR + length * NR]  read: biases, then a row of weights for each step of the depth
+//   panels  PANELS of [PANEL + length * PANEL]  read: biases, then a row of weights for each step of the depth
 //   rows   MR of [length]      read
 #pragma once
 
 #include "tile_sums.h"
 
-// acc = the panel's biases in every row; the weights behind them
-INLINE const float *start_tile(v4f acc[MR][NV], const float *panel) {
+#if PANELS == 1
+INLINE v4f load_columns(Columns w, int at, int j) { return v4f_load(w + at * NR + 4 * j); }
+INLINE Columns next_rows(Columns w, int32_t rows) { return w + rows * NR; }
+#define PIN_COLUMNS(w, j) PIN(w)
+#else
+#define PANEL_VECTORS (PANEL / 4)
+INLINE v4f load_columns(Columns w, int at, int j) {
+  return v4f_load(w.of[j / PANEL_VECTORS] + at * PANEL + 4 * (j % PANEL_VECTORS));
+}
+INLINE Columns next_rows(Columns w, int32_t rows) {
+  UNROLL for (int p = 0; p < PANELS; p++) w.of[p] += rows * PANEL;
+  return w;
+}
+#define PIN_COLUMNS(w, j) PIN(w.of[(j) / PANEL_VECTORS])
+#endif
+
+// acc = the panels' biases in every row; the weights behind them
+INLINE Columns start_tile(v4f acc[MR][NV], Columns panels) {
   UNROLL for (int j = 0; j < NV; j++) {
-    const v4f bias = v4f_load(panel + 4 * j);
+    const v4f bias = load_columns(panels, 0, j);
     UNROLL for (int r = 0; r < MR; r++) acc[r][j] = bias;
   }
-  return panel + NR;
+  return next_rows(panels, 1);
 }
 
 // One k: acc += a[.][at] * w[at][.]. The pins keep each load beside its use: loaded all at once, the values of a
 // tall or wide tile would not fit the registers.
-INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], const float *w, int at) {
+INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], Columns w, int at) {
 #if MR == 1
   const v4f s = v4f_load_splat(a[0] + at);
   UNROLL for (int j = 0; j < NV; j++) {
-    PIN(w);
-    acc[0][j] = v4f_madd(s, v4f_load(w + at * NR + 4 * j), acc[0][j]);
+    PIN_COLUMNS(w, j);
+    acc[0][j] = v4f_madd(s, load_columns(w, at, j), acc[0][j]);
     PIN(acc[0][j]);
   }
 #else
   v4f b[NV];
-  UNROLL for (int j = 0; j < NV; j++) b[j] = v4f_load(w + at * NR + 4 * j);
+  UNROLL for (int j = 0; j < NV; j++) b[j] = load_columns(w, at, j);
   UNROLL for (int r = 0; r < MR; r++) {
     PIN(a[r]);
     const v4f s = v4f_load_splat(a[r] + at);
@@ -41,21 +57,21 @@ INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], const float *w, in
 }
 
 // acc += rows[MR][length] * w[length][NR]; the weights' end.
-INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const float *w, int32_t length) {
+INLINE Columns multiply(v4f acc[MR][NV], const float *const rows[MR], Columns w, int32_t length) {
   const float *a[MR];
   UNROLL for (int r = 0; r < MR; r++) a[r] = rows[r];
   int32_t k = length;
   NO_UNROLL for (; k >= 4; k -= 4) {
-    PIN(w);
+    UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
     UNROLL for (int u = 0; u < 4; u++) multiply_one(acc, a, w, u);
     UNROLL for (int r = 0; r < MR; r++) a[r] += 4;
-    w += 4 * NR;
+    w = next_rows(w, 4);
   }
   NO_UNROLL for (; k > 0; k--) {
-    PIN(w);
+    UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
     multiply_one(acc, a, w, 0);
     UNROLL for (int r = 0; r < MR; r++) a[r]++;
-    w += NR;
+    w = next_rows(w, 1);
   }
   return w;
 }

@@ -10,15 +10,15 @@
 
 // Where the walk over units stands: group, block of panels, tile, panel in the block.
 typedef struct {
-  int32_t panel_size, panels, tiles, block;
+  int32_t panel_size, panels, tiles, block;  // floats of a stored panel; panels of NR columns, which tiles read
   int32_t unit, group, first, width, tile, panel;
 } Order;
 
 INLINE int32_t block_width(const Order *o) { return o->panels - o->first < o->block ? o->panels - o->first : o->block; }
 
 INLINE Order start_order(const Conv *c, int32_t unit) {
-  const int32_t panel_size = NR + c->kh * c->kw * c->ci * NR, panels = (c->co + NR - 1) / NR;
-  const int32_t tiles = (c->pixels + MR - 1) / MR, fitting = PANEL_BYTES / (panel_size * 4);
+  const int32_t panel_size = PANEL + c->kh * c->kw * c->ci * PANEL, panels = (c->co + NR - 1) / NR;
+  const int32_t tiles = (c->pixels + MR - 1) / MR, fitting = PANEL_BYTES / (panel_size * PANELS * 4);
   const int32_t block = fitting < 1 ? 1 : fitting < panels ? fitting : panels;
   Order o = {panel_size, panels, tiles, block, unit, unit / (panels * tiles), 0, 0, 0, 0};
   int32_t rest = unit - o.group * panels * tiles;
@@ -45,9 +45,22 @@ INLINE int next_tile(Order *o) {
   return 1;
 }
 
-INLINE const float *panel_of(const Conv *c, const Order *o) {
+#if PANELS == 1
+INLINE Columns panel_of(const Conv *c, const Order *o) {
   return c->w + (o->group * o->panels + o->panel) * o->panel_size;
 }
+#else
+// Behind the last stored panel it comes again: its sums are not stored there.
+INLINE Columns panel_of(const Conv *c, const Order *o) {
+  const int32_t stored = (c->co + PANEL - 1) / PANEL;
+  Columns w;
+  UNROLL for (int p = 0; p < PANELS; p++) {
+    const int32_t at = o->panel * PANELS + p < stored ? o->panel * PANELS + p : stored - 1;
+    w.of[p] = c->w + (o->group * stored + at) * o->panel_size;
+  }
+  return w;
+}
+#endif
 
 // The tile's rows where a window is one pixel; rows past the last pixel repeat it.
 INLINE void find_pixels(const float *a[MR], const Conv *c, const Order *o) {

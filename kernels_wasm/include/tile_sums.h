@@ -1,5 +1,5 @@
 // The sums of a register tile, MR rows by NV vectors of NR columns, and where they are stored.
-// Included once per file, after MR and NR are defined.
+// Included once per file, after MR and NR are defined, and PANEL where a tile reads several panels side by side.
 #pragma once
 
 #include "epilogue.h"
@@ -11,6 +11,20 @@
 
 #define DEEP (NR == 1 || NR == 3)  // lanes along the depth: a vector of sums for each column
 #define NV (DEEP ? NR : (NR + 3) / 4)  // vectors of a row of sums
+
+// Weights lie in panels of PANEL columns, whatever tiles read them: a weight is packed once.
+#ifndef PANEL
+#define PANEL NR
+#endif
+#define PANELS (NR / PANEL)  // that a tile reads
+
+#if PANELS == 1
+typedef const float *Columns;  // a row of weights of a tile
+#else
+typedef struct {
+  const float *of[PANELS];
+} Columns;
+#endif
 
 #define EACH_SUM(STATEMENT)                  \
   UNROLL for (int r = 0; r < MR; r++) {      \

@@ -28,18 +28,22 @@ from webinfer.errors import WebinferError
 from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Quantization, Sparsity, TensorType
 from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
+from webinfer.kernel_constants import BORDER_REPEAT, SAMPLING_EXACT
 from webinfer.ops import conv
 from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
-from webinfer.tasks.kernel_constants import BORDER_REPEAT, SAMPLING_EXACT
 from webinfer.tasks.workspace import Workspace
 
 INNER = [dtype for dtype in DType if dtype.inner is dtype]  # the types that graphs compute in
 PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
-TASKS_ONLY = {"u8_picture_to_f32"}  # called by tasks, part of no plan
+# Called by tasks, part of no plan.
+TASKS_ONLY = {"u8_picture_to_f32", "u8_cut_quad", "u8_resize_to_planes", "f32_mask_to_picture"}
 PAIRS_ONLY = {
     "f32_scaled_add",
     "f32_scaled_add_channels",
-}  # in plans of two nodes and more: web/python/tests/wasm/test_scaled_sums.py
+    "f32_scale_sums",
+    "i8_quantize_by",
+    "u8_quantize_by",
+}  # in plans of two nodes and more: web/python/tests/wasm/test_scaled_sums.py, test_dynamic_quantize.py
 CASES_EACH = 4  # the one with most work, and some of the others
 
 
@@ -294,3 +298,16 @@ def picture_call(workspace: Workspace, image: Array) -> tuple[int, tuple[int | f
     matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     how = (4 * width, 4, 1, width, BORDER_REPEAT, SAMPLING_EXACT)
     return target, (source, target, width, height, *how, *matrix, 0.5, -1.0)
+
+
+def task_call(kernel: str, workspace: Workspace, image: Array) -> tuple[int | float, ...]:
+    """The arguments before the units with which one of TASKS_ONLY makes as many pixels as an image has."""
+    target, args = picture_call(workspace, image)
+    (height, width, _), matrix = image.shape, (1.0, 0.0, 0.25, 0.0, 1.0, 0.25)
+    picture = (args[0], target, width, height, 4 * width, 4, 1)
+    return {
+        "u8_picture_to_f32": args,
+        "u8_cut_quad": (*picture, width, *matrix, 0.0, 0.0),
+        "u8_resize_to_planes": (*picture, width, height, width, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0),
+        "f32_mask_to_picture": (args[0], target, width, height, width, *matrix),
+    }[kernel]

@@ -36,7 +36,7 @@ def compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
 def exact(compiled: tuple[wasmtime.Engine, wasmtime.Module], monkeypatch: pytest.MonkeyPatch) -> Callable[[], Kernels]:
     """Makes instances of it."""
     engine, module = compiled
-    monkeypatch.setattr(kernels_native, "_engine", lambda: engine)
+    monkeypatch.setattr(kernels_native, "kernel_engine", lambda: engine)
     monkeypatch.setattr(kernels_native, "_foreign", lambda _: module)
     return lambda: kernels_native.NativeKernels("relaxed", b"the build that is compiled already")
 

@@ -10,7 +10,8 @@ from tests.ops.targets import BUILDS
 
 from build_scripts.bench.wasm_kernels import bench_wasm_kernels
 
-NAMES = ("f32_pack_conv_weights", "f32_conv2d_nhwc_6x8", "u8_picture_to_f32")  # of the load, of a run, of tasks
+TASKS = ("u8_picture_to_f32", "u8_cut_quad", "u8_resize_to_planes", "f32_mask_to_picture")
+NAMES = ("f32_pack_conv_weights", "f32_conv2d_nhwc_6x8", *TASKS)  # of the load, of a run, of tasks
 
 
 def test_each_kernel_gets_a_row_with_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,11 +9,11 @@ from tests.ops.targets import BUILDS, Target
 
 from kernels_wasm.tests.kernel_cases import Variant
 from kernels_wasm.tests.test_kernels import assert_right, outcome, problem_of
-from webinfer.backends.wasm.kernel_constants import Q8_HEAD_BYTES, Q8_TAPS_3X3_S1
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
+from webinfer.kernel_constants import Q8_HEAD_BYTES, Q8_TAPS_3X3_S1
 from webinfer.ops.conv import DEPTHWISE_CONV2D, Conv2dAttrs
 from webinfer.tasks.workspace import Workspace
 

@@ -7,12 +7,15 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 
+from server.lab.directory import Worker
 from server.lab.routes import lab_routes
 from server.lab.store import StoreError
+from server.lab.workers import serve_workers
 from server.manifest import read_manifest
 from server.middleware import RequestMiddleware
 from server.problems import add_problem_handlers
@@ -29,16 +32,18 @@ class LabServerError(Exception):
     """The lab cannot be served; the message says why."""
 
 
-def create_lab(settings: Settings) -> FastAPI:
+def create_lab(settings: Settings, me: Worker | None = None, lifespan: Any = None) -> FastAPI:
     """The lab's page, the files that it loads, and the lab's own routes.
+
+    One of several workers says who it is, and what runs as long as it does.
 
     Raises: ManifestError, StudioError; StoreError if the database cannot be opened
     """
     manifest, studio = read_manifest(settings.site), lab_alone(settings.tables)
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan)
     app.include_router(asset_routes(manifest, settings))
     app.include_router(page_routes(manifest, settings, studio))
-    app.include_router(lab_routes(settings))
+    app.include_router(lab_routes(settings, me))
     page = studio.pages[0].address
 
     @app.api_route("/", methods=["GET", "HEAD"])
@@ -57,13 +62,15 @@ async def serve(
     host: str,
     port: int,
     database: str,
+    workers: int = 1,
     certificate: Path | None = None,
     key: Path | None = None,
 ) -> None:
     """Serves until it is stopped; `told` hears lines: where devices go, and what programs have to know.
 
     `port` is the first one that is tried, 0 takes a free one; `database` is SQLAlchemy's address of where results go,
-    unless the environment names another. With a certificate it speaks HTTPS.
+    unless the environment names another. With a certificate it speaks HTTPS. Several `workers` are processes that share
+    the database; then nothing else runs in this event loop.
 
     Raises: LabServerError
     """
@@ -86,4 +93,10 @@ async def serve(
     told(f"the lab: open {lab} on each device")
     told(f"programs: export WEBINFER_LAB='{lab}'")
     told(f"results go to {kept}   (stop with Ctrl-C)")
-    await server.serve(sockets=[listener])
+    if workers == 1:
+        await server.serve(sockets=[listener])
+        return
+    try:
+        serve_workers(create_lab, settings, listener, workers, certificate=certificate, key=key)
+    except StoreError as error:
+        raise LabServerError(str(error)) from error

@@ -13,6 +13,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from server.lab.clean import clean, clean_text
 from server.lab.frames import Frame, FrameError, message, read
+from server.lab.neighbours import Neighbours
+from server.lab.store import StoreError
 from server.settings import Settings
 
 log = logging.getLogger("webinfer.lab")
@@ -113,11 +115,12 @@ class Device:
 
 
 class Hub:
-    """All devices that are here; `record` is told of each answer."""
+    """All devices that are here; `record` is told of each answer. A lab of several workers has `neighbours`."""
 
-    def __init__(self, settings: Settings, record: Record) -> None:
-        self.settings, self.record = settings, record
+    def __init__(self, settings: Settings, record: Record, neighbours: Neighbours | None = None) -> None:
+        self.settings, self.record, self.neighbours = settings, record, neighbours
         self.devices: dict[str, Device] = {}
+        self._coming = set[str]()  # names of devices that are not in yet
 
     # ----- a device comes, answers and goes
 
@@ -126,6 +129,7 @@ class Hub:
         device = None
         try:
             device = await self._joined(peer, name)
+            await peer.send(message("welcome", name=name, most_bytes=self.settings.lab_message_bytes))
             while True:
                 await self._heard(device, await peer.receive())
         except Gone:
@@ -146,14 +150,28 @@ class Hub:
             raise LabError("protocol", f"what a device says about itself has {size} characters; {MAX_ABOUT_CHARS} fit")
         if not NAME.fullmatch(name):
             raise LabError("name", f"{name[:40]!r} is no name of a device: 1 to 40 letters, digits, spaces, . _ -")
-        if name in self.devices:
-            raise LabError("name-taken", f"another device is called {name!r} already; choose another name")
-        if len(self.devices) >= self.settings.lab_devices:
-            raise LabError("full", f"{len(self.devices)} devices are here already, no more fit in")
+        await self._admitted(name)
         device = self.devices[name] = Device(name, peer, about)
         log.info("device %r came", name)
-        await peer.send(message("welcome", name=name, most_bytes=self.settings.lab_message_bytes))
         return device
+
+    async def _admitted(self, name: str) -> None:
+        taken = LabError("name-taken", f"another device is called {name!r} already; choose another name")
+        if name in self.devices or name in self._coming:
+            raise taken
+        self._coming.add(name)
+        try:
+            here = len(self.devices) + len(self._coming) - 1
+            if self.neighbours is not None:
+                here = await self.neighbours.count()
+            if here >= self.settings.lab_devices:
+                raise LabError("full", f"{here} devices are here already, no more fit in")
+            if self.neighbours is not None and not await self.neighbours.claim(name):
+                raise taken
+        except StoreError as error:
+            raise LabError("database", str(error)) from error
+        finally:
+            self._coming.discard(name)
 
     async def _heard(self, device: Device, frame: Frame) -> None:
         """Passes what a device says on to the program that asked; nobody waits for what has no job any more."""
@@ -183,6 +201,8 @@ class Hub:
     async def _left(self, device: Device) -> None:
         """Forgets a device; its program hears of it, and of each job that nobody will answer."""
         del self.devices[device.name]
+        if self.neighbours is not None:
+            self.neighbours.free(device.name)
         log.info("device %r went", device.name)
         text = f"the device {device.name!r} is gone: its page was closed or stopped, or its network failed"
         if (program := device.program) is None:
@@ -202,7 +222,7 @@ class Hub:
         """Lets a program drive a device until one of both goes. Raises nothing."""
         device = None
         try:
-            device = self._taken(name, peer)
+            device = await self._taken(name, peer)
             await device.peer.send(message("controlled", by=where))
             about = {"name": device.name, "about": device.about}
             await peer.send(message("welcome", device=about, most_bytes=self.settings.lab_message_bytes))
@@ -216,15 +236,21 @@ class Hub:
             if device is not None:
                 await self._let_go(device, peer)
 
-    def _taken(self, name: str, peer: Peer) -> Device:
+    async def _taken(self, name: str, peer: Peer) -> Device:
         device = self.devices.get(name)
         if device is None:
-            here = ", ".join(sorted(self.devices)) or "none"
+            here = ", ".join(await self._names()) or "none"
             raise LabError("no-device", f"there is no device {name[:40]!r} in the lab; there is {here}")
         if device.program is not None:
             raise LabError("device-busy", f"another program drives the device {name!r}; come again when it is done")
         device.program = peer
         return device
+
+    async def _names(self) -> list[str]:
+        try:
+            return sorted(self.devices) if self.neighbours is None else await self.neighbours.names()
+        except StoreError as error:
+            raise LabError("database", str(error)) from error
 
     async def _asked(self, device: Device, peer: Peer, frame: Frame) -> None:
         if frame.kind not in FROM_PROGRAMS:

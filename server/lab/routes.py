@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, WebSocket
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from server.lab.clean import clean_text
+from server.lab.directory import Directory, Worker
 from server.lab.guard import PROTOCOL, refusal_of_request, refusal_of_socket
-from server.lab.hub import Device, Hub, Job, Peer
+from server.lab.hub import Device, Hub, Job, LabError, Peer
+from server.lab.neighbours import KEY_HEADER, PROGRAM_HEADER, Neighbours, with_retries
 from server.lab.store import Store, StoreError
 from server.problems import problem
 from server.settings import Settings
@@ -20,14 +23,15 @@ KEPT = frozenset({"run", "time", "profile", "verify", "tune"})  # actions whose 
 FRESH = {"Cache-Control": "no-store"}
 
 
-def lab_routes(settings: Settings) -> APIRouter:
-    """The routes of the lab, which share its devices and its database.
+def lab_routes(settings: Settings, me: Worker | None = None) -> APIRouter:
+    """The routes of the lab, which share its devices and its database. One of several workers says who it is.
 
     Raises: StoreError if the database cannot be opened
     """
     router = APIRouter(prefix="/api/lab")
     keeper = Keeper(Store(settings.lab_database))
-    hub = Hub(settings, keeper.record)
+    neighbours = Neighbours(Directory(keeper.store, me), settings) if me is not None else None
+    hub = Hub(settings, keeper.record, neighbours)
     _add_sockets(router, hub, settings)
     _add_reports(router, hub, keeper, settings)
     return router
@@ -50,8 +54,22 @@ def _add_sockets(router: APIRouter, hub: Hub, settings: Settings) -> None:
     @router.websocket("/drive")
     async def drive(socket: WebSocket, device: str = "") -> None:
         if peer := await come_in(socket):
-            where = socket.client.host if socket.client else ""
-            await hub.serve_program(peer, device, where)
+            await _driven(hub, peer, device)
+
+
+async def _driven(hub: Hub, peer: Peer, device: str) -> None:
+    """Lets a program drive a device that is here or at another worker, until one of both goes."""
+    socket, here = peer.socket, device in hub.devices
+    where = socket.client.host if socket.client else ""
+    if _of_worker(hub, socket.headers):
+        where, here = socket.headers.get(PROGRAM_HEADER, where), True
+    try:
+        if not here and hub.neighbours is not None and await hub.neighbours.relayed(socket, device, where):
+            return
+    except StoreError as error:
+        await peer.end(LabError("database", str(error)))
+        return
+    await hub.serve_program(peer, device, where)
 
 
 def _add_reports(router: APIRouter, hub: Hub, keeper: "Keeper", settings: Settings) -> None:
@@ -64,7 +82,13 @@ def _add_reports(router: APIRouter, hub: Hub, keeper: "Keeper", settings: Settin
     @router.get("/devices")
     async def devices(request: Request) -> JSONResponse:
         check(request)
-        return JSONResponse([device.public() for device in hub.devices.values()], headers=FRESH)
+        found = [device.public() for device in hub.devices.values()]
+        if hub.neighbours is not None and not _of_worker(hub, request.headers):
+            try:
+                found += await hub.neighbours.devices()
+            except StoreError as error:
+                raise HTTPException(503, str(error)) from error
+        return JSONResponse(found, headers=FRESH)
 
     @router.get("/results")
     async def results(request: Request) -> JSONResponse:
@@ -79,10 +103,15 @@ def _add_reports(router: APIRouter, hub: Hub, keeper: "Keeper", settings: Settin
         return PlainTextResponse(await asyncio.to_thread(store.tunings), headers=FRESH)
 
 
+def _of_worker(hub: Hub, headers: Mapping[str, str]) -> bool:
+    return hub.neighbours is not None and hub.neighbours.speaks(headers.get(KEY_HEADER, ""))
+
+
 class Keeper:
     """Writes answers to the database one after the other, while devices and programs go on.
 
-    A database that takes nothing costs what it would have kept, and a line in the log: no answer waits for it.
+    No answer waits for a database. One that is started anew is waited for, up to a minute; one that takes nothing costs
+    what it would have kept, and a line in the log.
     """
 
     def __init__(self, store: Store) -> None:
@@ -106,7 +135,7 @@ class Keeper:
         if before is not None:
             await asyncio.wait([before])
         try:
-            await asyncio.to_thread(self._write, device, model, job, answer)
+            await with_retries(lambda: asyncio.to_thread(self._write, device, model, job, answer))
         except StoreError as error:
             log.error("an answer of %r is not kept: %s", device.name, error)
         except Exception:  # whatever a device's answer leads to, the answers behind it are kept

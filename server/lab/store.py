@@ -20,7 +20,7 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from server.lab.clean import clean, clean_text, loads
@@ -57,7 +57,14 @@ TUNINGS = Table(
 
 
 class StoreError(Exception):
-    """The database cannot be opened, read or written; the message says why."""
+    """The database cannot be opened, read or written; the message says why.
+
+    `away`: it may be there again soon, as when it is started anew. `taken`: there is such a row already.
+    """
+
+    def __init__(self, text: str, away: bool = False, taken: bool = False) -> None:
+        self.away, self.taken = away, taken
+        super().__init__(text)
 
 
 class Store:
@@ -67,7 +74,10 @@ class Store:
         self._lock = threading.Lock()
         try:
             self.engine = create_engine(address, **(IN_MEMORY if address == MEMORY else {"pool_pre_ping": True}))
-            TABLES.create_all(self.engine)
+            try:
+                TABLES.create_all(self.engine)
+            except SQLAlchemyError:  # another process may have made them at this moment
+                TABLES.create_all(self.engine)
         except (SQLAlchemyError, ImportError, ValueError) as error:
             raise StoreError(f"the lab's database cannot be opened: {_first_line(error)}") from error
 
@@ -80,7 +90,7 @@ class Store:
         if len(json.dumps(value)) > MAX_VALUE_CHARS:
             value = {"too_long": True}
         row = {"at": datetime.now(UTC), "device": device, "about": dict(about), **facts, "value": value}
-        self._write([insert(RESULTS).values(row)])
+        self.write(insert(RESULTS).values(row))
 
     def add_tunings(self, device: str, text: str) -> int:
         """Keeps the lines of a tuning log, each in place of an earlier one of the same key; how many.
@@ -97,7 +107,12 @@ class Store:
             where = dict(zip(PLACE, place, strict=True)) | {"key": key}
             work.append(delete(TUNINGS).where(*(TUNINGS.c[name] == value for name, value in where.items())))
             work.append(insert(TUNINGS).values({"at": at, "device": device, **where, "line": row}))
-        self._write(work)
+        try:
+            self.write(*work)
+        except StoreError as error:
+            if not error.taken:
+                raise
+            self.write(*work)  # another worker kept the same line at this moment, which is replaced now
         return len(lines)
 
     def results(self, limit: int = 500) -> list[dict[str, Any]]:
@@ -105,7 +120,7 @@ class Store:
 
         Raises: StoreError
         """
-        rows = self._read(select(RESULTS).order_by(RESULTS.c.id.desc()).limit(limit))
+        rows = self.read(select(RESULTS).order_by(RESULTS.c.id.desc()).limit(limit))
         return [{**clean(row), "at": row["at"].isoformat(timespec="seconds")} for row in rows]  # older rows too
 
     def tunings(self) -> str:
@@ -114,27 +129,43 @@ class Store:
         Raises: StoreError
         """
         return "".join(
-            json.dumps(clean(row["line"])) + "\n" for row in self._read(select(TUNINGS).order_by(TUNINGS.c.id))
+            json.dumps(clean(row["line"])) + "\n" for row in self.read(select(TUNINGS).order_by(TUNINGS.c.id))
         )
 
     def close(self) -> None:
         """Lets the database go."""
         self.engine.dispose()
 
-    def _write(self, work: list[Any]) -> None:
+    def write(self, *work: Any) -> int:
+        """Executes statements, all or none; how many rows the last one changed.
+
+        Raises: StoreError
+        """
+        rows = 0
         try:
             with self._lock, self.engine.begin() as connection:
                 for statement in work:
-                    connection.execute(statement)
+                    rows = connection.execute(statement).rowcount
         except SQLAlchemyError as error:
-            raise StoreError(f"the lab's database took nothing: {_first_line(error)}") from error
+            raise self._refused("took nothing", error) from error
+        return rows
 
-    def _read(self, query: Any) -> list[dict[str, Any]]:
+    def read(self, query: Any) -> list[dict[str, Any]]:
+        """The rows that a query finds.
+
+        Raises: StoreError
+        """
         try:
             with self._lock, self.engine.connect() as connection:
                 return [dict(row._mapping) for row in connection.execute(query)]
         except SQLAlchemyError as error:
-            raise StoreError(f"the lab's database cannot be read: {_first_line(error)}") from error
+            raise self._refused("cannot be read", error) from error
+
+    def _refused(self, what: str, error: SQLAlchemyError) -> StoreError:
+        line = _first_line(error)
+        reached = self.engine.dialect.name == "sqlite" and "locked" not in line  # a file: it is there, or it is not
+        away = isinstance(error, OperationalError | InterfaceError) and not reached
+        return StoreError(f"the lab's database {what}: {line}", away, isinstance(error, IntegrityError))
 
 
 def _line(text: str) -> dict[str, Any]:

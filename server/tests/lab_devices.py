@@ -3,6 +3,9 @@
 import asyncio
 import contextlib
 import json
+import secrets
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +16,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from build_scripts.site.serving import running_server
+from server.app import create_app
+from server.lab.directory import Worker
+from server.running import address_of, bound_socket, uvicorn_server, within_files
 from server.settings import Settings
 from server.tests.sites import made_site
 
@@ -33,6 +39,32 @@ def running_lab(folder: Path, **more: Any) -> Iterator[str]:
     """The root address of a server with a lab."""
     with running_server(lab_settings(folder, **more)) as address:
         yield address
+
+
+@contextlib.contextmanager
+def running_workers(folder: Path, count: int, **more: Any) -> Iterator[list[str]]:
+    """The root addresses of this many workers of one lab, each at an address where it alone is reached."""
+    settings = within_files(lab_settings(folder, **more))
+    servers, roots = [], []
+    for _ in range(count):
+        listener = bound_socket(0)
+        me = Worker(address_of(listener), secrets.token_hex(8))
+        servers.append((uvicorn_server(create_app(settings, me), settings), listener))
+        roots.append(me.address)
+    threads = [threading.Thread(target=s.run, kwargs={"sockets": [at]}, daemon=True) for s, at in servers]
+    for thread in threads:
+        thread.start()
+    while not all(server.started for server, _ in servers):
+        assert all(thread.is_alive() for thread in threads)
+        time.sleep(0.01)
+    try:
+        yield roots
+    finally:
+        for server, _ in servers:
+            server.should_exit = True
+        for thread, (_, listener) in zip(threads, servers, strict=True):
+            thread.join(10)
+            listener.close()
 
 
 def socket_of(root: str, path: str) -> str:

@@ -121,6 +121,7 @@ def made_site(folder: Path) -> Settings:
     folders = {"static": "/assets/static-1/"}
     manifest = {"version": 1, "engine": "1.2.3", "page": page, "folders": folders, "assets": rows}
     (site / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "model_bytes.json").write_text("{}")
     templates = folder / "templates"
     templates.mkdir()
     (templates / "task.html").write_text(TEMPLATE)

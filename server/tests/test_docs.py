@@ -13,12 +13,11 @@ from server.docs import DocsError, read_docs, read_page
 from server.settings import Settings
 
 FOLDER = Settings().docs
-PAGES = {page.name: page for section in read_docs(FOLDER) for page in section.pages}
+PAGES = {page.name: page for section in read_docs(FOLDER, Settings().engine) for page in section.pages}
 
 
 def page_of(folder: Path, text: str) -> str:
-    (folder / "page.md").write_text(text)
-    return str(read_page(folder / "page.md").html)
+    return str(read_page(folder / "page.md", text).html)
 
 
 # ----- the routes
@@ -104,6 +103,13 @@ def test_the_search_file_lists_passages_and_comes_once(client: TestClient) -> No
     assert client.get("/docs/search.json", headers=again).status_code == 304
 
 
+def test_an_outline_for_programs_names_every_page(client: TestClient) -> None:
+    answer = client.get("/llms.txt")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/markdown; charset=utf-8")
+    assert answer.text.startswith("# webinfer\n")
+    assert re.findall(r"^- \[.*\]\((.*)\): .+", answer.text, re.MULTILINE) == ["docs", "docs/parts"]
+
+
 def test_code_is_marked_by_class_and_escaped(client: TestClient) -> None:
     text = client.get("/docs/parts").text
     assert '<span class="s2">"&lt;b&gt;"</span>' in text
@@ -160,9 +166,24 @@ def test_every_link_of_the_documentation_leads_somewhere(name: str) -> None:
     by_address = {other.address: other for other in PAGES.values()}
     for target in re.findall(r'<a (?:class="anchor" )?href="([^"]*)"', page.html):
         address, _, anchor = target.partition("#")
+        if address == "/docs/notebook.ipynb":
+            continue
         assert (address or page.address) in by_address, target
         other = by_address[address or page.address]
         assert not anchor or anchor in other.anchors, target
+
+
+def test_the_notebook_is_served(client: TestClient, settings: Settings) -> None:
+    assert client.get("/docs/notebook.ipynb").status_code == 404
+    text = "# A notebook\n\n## The notebook\n\n```python run\n1 + 1\n```\n"
+    (settings.docs / "notebook.md").write_text(text)
+    contents = settings.docs / "contents.toml"
+    contents.write_text(contents.read_text().replace('"parts"', '"parts", "notebook"', 1))
+    again = TestClient(create_app(settings), base_url="http://127.0.0.1:8000")
+    answer = again.get("/docs/notebook.ipynb")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/x-ipynb+json"
+    assert [cell["source"] for cell in answer.json()["cells"]] == [["1 + 1"]]
 
 
 def test_the_first_page_leads_to_every_other() -> None:

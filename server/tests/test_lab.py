@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -21,10 +18,10 @@ from server.lab.frames import Frame, FrameError, message, read
 from server.lab.hub import Device, Job
 from server.lab.routes import Keeper
 from server.lab.store import Store, StoreError
+from server.tests.databases import Postgres
 from server.tests.lab_devices import PROTOCOLS, TOKEN, joined, lab_settings, running_lab, said, socket_of
 
 LINE = {"adapter": "a", "browser": "b", "engine": "1", "key": "k", "choice": "c", "ms": 1.0, "default_ms": 2.0}
-POSTGRES = next((path for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +37,7 @@ def asked(root: str, what: str, token: str = TOKEN, **headers: str) -> Any:
 
 
 def drive(root: str, device: str) -> connect:
-    return connect(socket_of(root, f"drive?device={device}"), subprotocols=PROTOCOLS)
+    return connect(socket_of(root, f"drive?device={device}"), subprotocols=PROTOCOLS, max_size=None)
 
 
 async def question(socket: ClientConnection, number: Any, action: str, **fields: Any) -> list[dict[str, Any]]:
@@ -418,46 +415,13 @@ def test_a_tuning_of_a_device_is_kept_and_exported(lab: str) -> None:
 
 
 @pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
-    """The address of a PostgreSQL that runs for this test, as its own user: it refuses to run as root."""
-    if POSTGRES is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    pytest.importorskip("psycopg")
-    import os
-
-    data, sockets = tmp_path / "data", tmp_path / "sockets"
-    as_user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        import pwd
-
-        try:
-            user = pwd.getpwnam("postgres")
-        except KeyError:
-            pytest.skip("PostgreSQL has no user of its own here")
-        for folder in (tmp_path, *tmp_path.parents):
-            if folder.stat().st_uid == 0 and folder != Path("/") and not folder.stat().st_mode & 1:
-                folder.chmod(folder.stat().st_mode | 0o011)
-        as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    for folder in (data, sockets):
-        folder.mkdir(mode=0o700)
-        shutil.chown(folder, as_user.get("user", -1), as_user.get("group", -1))
-    quiet: dict[str, Any] = {"cwd": data, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **as_user}
-    made = [POSTGRES / "initdb", "-D", data, "-A", "trust", "-U", "lab", "-N", "-E", "UTF8", "--locale=C"]
-    subprocess.run(made, check=True, **quiet)
-    settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={sockets}", "-F", "-c", "shared_buffers=1MB"]
-    server = subprocess.Popen([POSTGRES / "postgres", "-D", data, *settings], **{**quiet, "stderr": subprocess.DEVNULL})
-    try:
-        ready = [POSTGRES / "pg_isready", "-q", "-h", sockets, "-U", "lab"]
-        deadline = time.monotonic() + 20
-        while subprocess.run(ready, **quiet).returncode and time.monotonic() < deadline:
-            time.sleep(0.05)
-        yield f"postgresql+psycopg://lab@/postgres?host={sockets}"
-    finally:
-        server.terminate()
-        server.wait(20)
+def postgres(tmp_path: Path) -> Iterator[Postgres]:
+    server = Postgres(tmp_path)
+    yield server
+    server.stop()
 
 
-def test_postgresql_keeps_results_and_tunings(postgres: str) -> None:
-    store = Store(postgres)
+def test_postgresql_keeps_results_and_tunings(postgres: Postgres) -> None:
+    store = Store(postgres.address)
     told(store)
     store.close()

@@ -9,11 +9,11 @@ export type Elements =
 export type Picture =
   | ImageData | ImageBitmap | VideoFrame | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas;
 
-/** An input or output of a model. */
+/** An input or output of a model. Where the package leaves a size open, its name stands in the shape, "?" for none. */
 export interface TensorInfo {
   name: string;
   dtype: ElementType;
-  shape: number[];
+  shape: (number | string)[];
 }
 
 /** Elements in row-major order; float16 comes as Float16Array where the browser has it, else as Uint16Array. */
@@ -23,8 +23,8 @@ export interface Tensor {
   dtype: ElementType;
 }
 
-/** What an input may be given as: its elements, its bytes, or a tensor that a run gave. */
-export type Given = Elements | ArrayBuffer | number[] | Tensor;
+/** What an input may be given as: its elements, its bytes, or with its shape, such as a tensor that a run gave. */
+export type Given = Elements | ArrayBuffer | number[] | Tensor | { data: Elements | number[]; shape: number[] };
 
 /** A face, in pixels of the picture; keypoints by name are [x, y]. */
 export interface Detection {
@@ -38,6 +38,13 @@ export interface Category {
   index: number;
   label: string;
   score: number;
+}
+
+/** A map over all of the picture, of the model's own size: how much of each pixel is person or foreground, or its depth, 0..1. */
+export interface Mask {
+  width: number;
+  height: number;
+  values: Float32Array;
 }
 
 /** How far loading is; `total` is 0 where it cannot be known. */
@@ -72,7 +79,7 @@ export interface Model {
   /** Why this backend. */
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
-  run<Found = Detection | Category>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  run<Found = Detection | Category | Mask>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
   /**
    * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
    * used again: new memory for large results takes longer than to copy them.

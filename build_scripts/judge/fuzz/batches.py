@@ -33,7 +33,7 @@ class Batches:
         with _timed(tally, "drawing"):
             for i in indices:
                 self._mark(i, DRAWING)
-                found = drawn(self._format, (self._task.seed, i), self._task.only)
+                found = drawn(self._format, (self._task.seed, i), self._task.only, self._task.open_sizes)
                 self._count(tally, found)
                 if found.graph.outputs:
                     self._mark(i, RUNTIME)
@@ -130,6 +130,7 @@ class Batches:
 
 def _general(text: str) -> str:
     """An error without the numbers and names of one graph."""
+    text = re.sub(r"has no plan yet, .*?load\(shapes=…\); ", "…", text)  # what comes behind it is the reason
     return re.sub(r"\bv?\d+\b", "N", text)[:160]
 
 

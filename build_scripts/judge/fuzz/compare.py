@@ -12,7 +12,9 @@ NEAR_LINE = {
     "float64": 1e-6,
     "float16": 1e-3,
 }  # of the largest in its line, along the last axis or axis 1
-DENORMAL = 1.2e-38  # below which an implementation may give 0
+DENORMAL = (
+    2e-38  # below which an implementation may give 0: the least normal number is 1.2e-38, the kernels end at e^-87
+)
 TIMES = 6.0  # how much farther rounding may move a number than noise was seen to
 LARGEST = {"float32": 3.4028234663852886e38, "float64": 3.4028234663852886e38, "float16": 65504.0}
 

@@ -38,6 +38,7 @@ class Draw:
         self.stored: set[str] = set()  # constants
         self.quants: dict[str, Quant] = {}
         self.count = 0
+        self.open_sizes = False  # whether axes have 0 to 9 elements, each size as often
         self.odd = True  # whether numbers may be NaN, infinite or extreme
 
     # ----- numbers
@@ -75,11 +76,11 @@ class Draw:
         rank = int(
             self.pick(range(low, high + 1), [0.5 if r == 0 else 0.4 if r == 5 else 1 for r in range(low, high + 1)])
         )
-        shape = [self.size() for _ in range(rank)]
+        shape = [self.integer(0, 9) if self.open_sizes else self.size() for _ in range(rank)]
         while int(np.prod(shape, dtype=np.int64)) > most:
             at = int(np.argmax(shape))
             shape[at] = max(shape[at] // 2, 1)
-        if rank and self.chance(EMPTY):
+        if rank and not self.open_sizes and self.chance(EMPTY):
             shape[self.integer(0, rank - 1)] = 0
         return tuple(shape)
 

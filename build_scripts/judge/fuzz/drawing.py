@@ -26,9 +26,10 @@ class Drawn:
     failed: list[str] = field(default_factory=list)
 
 
-def drawn(format: Any, seed: Sequence[int], only: Sequence[str] = ()) -> Drawn:
-    """The graph of a seed. With `only`, nodes of these rows alone."""
+def drawn(format: Any, seed: Sequence[int], only: Sequence[str] = (), open_sizes: bool = False) -> Drawn:
+    """The graph of a seed. With `only`, nodes of these rows alone; with `open_sizes`, files name no sizes of inputs."""
     d = format.start(seed)
+    d.open_sizes = open_sizes
     result = Drawn(tuple(seed), FuzzGraph(d.version))
     wanted, tries = d.pick(NODES, NODE_ODDS), 0
     everyday = not only and d.chance(EVERYDAY)
@@ -94,4 +95,4 @@ def _graph(d: Draw, nodes: tuple[FuzzNode, ...], hidden: frozenset[str], outputs
     given = {name: a for name, a in d.values.items() if name not in made}
     stored = {name: a for name, a in given.items() if name in d.stored}
     fed = {name: a for name, a in given.items() if name not in d.stored}
-    return FuzzGraph(d.version, nodes, fed, stored, outputs, dict(d.values), dict(d.quants), hidden)
+    return FuzzGraph(d.version, nodes, fed, stored, outputs, dict(d.values), dict(d.quants), hidden, d.open_sizes)

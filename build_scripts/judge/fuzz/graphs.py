@@ -58,6 +58,7 @@ class FuzzGraph:
     values: Mapping[str, Array] = field(default_factory=dict)
     quants: Mapping[str, Quant] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
+    open_sizes: bool = False  # whether the file names the inputs' axes and says no sizes
 
     def described(self) -> str:
         """The graph in one line: operators with attributes, types and shapes of what goes in, constants."""

@@ -63,6 +63,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--sessions", type=float, default=0.1, help="share of graphs that go through `load` (default 0.1)"
     )
+    parser.add_argument(
+        "--open", action="store_true",
+        help="files leave the sizes of inputs open; operands have sizes of 0 to 9, and every graph goes through `load`",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the findings to this file")
     return parser.parse_args(argv)
 
@@ -71,7 +75,8 @@ def _task(format: str, options: argparse.Namespace) -> Task:
     stop = options.first + options.graphs
     return Task(
         format, options.seed, options.first, stop, options.backends.split(","), BUILD / "fuzz",
-        session_share=options.sessions, only=tuple(options.only or ()),
+        session_share=1.0 if options.open else options.sessions, only=tuple(options.only or ()),
+        open_sizes=options.open,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ class Task:
     batch: int = 16
     session_share: float = 0.1  # of graphs that go through `load`
     only: tuple[str, ...] = ()
+    open_sizes: bool = False  # files leave the sizes of inputs open, which are drawn from 0 to 9
 
 
 @dataclass

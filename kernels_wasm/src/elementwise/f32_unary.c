@@ -66,6 +66,8 @@ INLINE v4f curve(v4f v, int32_t act, const Powers *c) {
     case ACTIVATION_HARD_SWISH: return hard_swish(v);
     case ACTIVATION_SIGMOID: return c->one / one_and_exp_minus(v, c);
     case ACTIVATION_TANH: return v4f_tanh(v);
+    case ACTIVATION_GELU: gelu_sums(&v, 1); return v;
+    case ACTIVATION_GELU_TANH: return v / one_and_exp_minus(v * (1.5957691216057308f + 0.07135481282553f * (v * v)), c);
     default: return v / one_and_exp_minus(v, c);
   }
 }
@@ -81,6 +83,14 @@ INLINE void curve_rows(float *y, int32_t step, int32_t rows, int32_t columns, co
   for (; rows > 0; rows--, y += step) {
     float *to = y;
     int32_t left = columns;
+    if (act == ACTIVATION_GELU) {
+      NO_UNROLL for (; left >= 4 * GELU_VECTORS; left -= 4 * GELU_VECTORS, to += 4 * GELU_VECTORS) {
+        v4f x[GELU_VECTORS];
+        UNROLL for (int i = 0; i < GELU_VECTORS; i++) x[i] = v4f_load(to + 4 * i);
+        gelu_sums(x, GELU_VECTORS);
+        UNROLL for (int i = 0; i < GELU_VECTORS; i++) v4f_store(to + 4 * i, x[i]);
+      }
+    }
     NO_UNROLL for (; left >= 4; left -= 4, to += 4) v4f_store(to, curve(v4f_load(to), act, &c));
     if (left > 0) v4f_store_first(to, curve(v4f_load(to), act, &c), left);
   }
@@ -91,6 +101,8 @@ void activate_rows(float *y, int32_t step, int32_t rows, int32_t columns, int32_
     case ACTIVATION_HARD_SWISH: curve_rows(y, step, rows, columns, ACTIVATION_HARD_SWISH); return;
     case ACTIVATION_SIGMOID: curve_rows(y, step, rows, columns, ACTIVATION_SIGMOID); return;
     case ACTIVATION_TANH: curve_rows(y, step, rows, columns, ACTIVATION_TANH); return;
+    case ACTIVATION_GELU: curve_rows(y, step, rows, columns, ACTIVATION_GELU); return;
+    case ACTIVATION_GELU_TANH: curve_rows(y, step, rows, columns, ACTIVATION_GELU_TANH); return;
     default: curve_rows(y, step, rows, columns, ACTIVATION_SILU);
   }
 }

@@ -4,7 +4,7 @@
 import { PlayerError, whole } from "./errors.js";
 
 const [MAGIC, VERSION, HEAD_WORDS] = [1464422449, 3, 4]; // of a program, as web/python/webinfer/plan/kernel_constants.py has them
-const MAX_BYTES = 2 ** 31;
+export const MAX_BYTES = 0xffff0000; // of a kernel instance's memory, MEMORY_MAX_BYTES of the engine
 const MAX_GROUPS = 65535; // of a dispatch in each direction
 const MAX_THREADS = 8;
 const ALIGNMENT = 256; // of what a shader is given, in a buffer
@@ -63,32 +63,9 @@ function programsOf(plan, bytes) {
 }
 
 /** `sources`: the bytes of weights and of programs; `kernels`: {heap, abi, threads} of the package's own module. */
-export function checkWasm(plan, tensors, sources, { heap, abi, threads }) {
-  if (plan.abi !== undefined && abi !== undefined && plan.abi !== abi) refuse("its kernels have another interface than its plan");
-  const { pool } = plan;
-  if (threads > 1) for (const key of ["bytes", "poisoned", "maxNaps", "napMs", "stack"]) whole(pool[key]);
-  if (threads > MAX_THREADS || (threads > 1 && !(pool.napMs && 4 * Math.max(pool.poisoned, pool.maxNaps) < pool.bytes))) refuse("its thread pool");
-  const base = threads > 1 ? Math.ceil(heap / 64) * 64 + pool.bytes + (threads - 1) * pool.stack : heap;
-  if (plan.heap !== base) refuse("it is laid out for other kernels than those in it");
-  if (whole(plan.top) < base || plan.top > MAX_BYTES) refuse(`its memory ends at ${plan.top}`);
-  const memory = [base, plan.top];
-  const written = list(plan.writes, undefined, "what is written").map((row) => {
-    const [address, source, at, nbytes] = list(row, 4, "a write");
-    if (source !== 0 && source !== 1) refuse(`it writes from source ${source}`);
-    within(at, nbytes, [0, sources[source].length], "what a write takes");
-    within(address, nbytes, memory, "a write");
-    return [address, nbytes];
-  });
-  apart(written, "two writes");
-  const programs = programsOf(plan, sources[1]);
-  const known = (row, what) => {
-    const [address, steps] = list(row, 2, what).map(whole);
-    const found = programs.find((each) => each.address === address);
-    if (!found || found.records !== steps) refuse(`${what} is at ${address} with ${steps} steps, where no such program is`);
-    return found;
-  };
-  const used = [known(plan.program, "the program"), ...(plan.prepare === null ? [] : [known(plan.prepare, "what runs once")])];
-  if (programs.some((program) => !used.includes(program))) refuse("it has a program that never runs");
+export function checkWasm(plan, tensors, sources, kernels) {
+  const [memory, programs] = checkWritten(plan, sources, kernels);
+  const used = checkUsed(programs, [plan.program, ...(plan.prepare === null ? [] : [plan.prepare])]);
   if (plan.steps && plan.steps.length !== plan.program[1]) refuse("its steps have other names");
   for (const key of ["inputs", "outputs"]) {
     const spans = list(plan[key], tensors[key].length, key).map((address, i) => {
@@ -107,11 +84,73 @@ export function checkWasm(plan, tensors, sources, { heap, abi, threads }) {
   if (count !== plan.referenced) refuse(`its programs name ${count} of its addresses, and were made with ${plan.referenced}`);
 }
 
+/** As `checkWasm`, of plans for several kinds of sizes; their words are checked where they are read, in sizes.js. */
+export function checkOpenWasm(plan, tensors, sources, kernels) {
+  const [memory, programs] = checkWritten(plan, sources, kernels);
+  const regimes = list(plan.regimes, undefined, "its plans");
+  if (!regimes.length) refuse("it has no plan for any size");
+  checkUsed(programs, [...regimes.map(({ program }) => program), ...list(plan.prepares, undefined, "what runs once")]);
+  for (const regime of regimes) {
+    checkBindings(regime);
+    const { program, steps, first, count } = regime;
+    if (list(steps, undefined, "steps").length !== program[1]) refuse("its steps have other names");
+    if (first % 4) refuse("words that lie askew");
+    const end = within(first, 4 * whole(count), memory, "what follows sizes");
+    within(program[0], programs.find(({ address }) => address === program[0]).nbytes, [first, end], "a program that follows sizes");
+  }
+  const weights = plan.writes.filter(([, source]) => source === 0);
+  const sums = [2, 3].map((place) => weights.reduce((sum, row) => sum + row[place], 0));
+  if (String(plan.weights) !== String(sums)) refuse("its plan was made for other weights than those that it takes");
+}
+
+/** That what is written fits memory: [its limits, the programs]. */
+function checkWritten(plan, sources, { heap, abi, threads }) {
+  if (plan.abi !== undefined && abi !== undefined && plan.abi !== abi) refuse("its kernels have another interface than its plan");
+  const { pool } = plan;
+  if (threads > 1) for (const key of ["bytes", "poisoned", "maxNaps", "napMs", "stack"]) whole(pool[key]);
+  if (threads > MAX_THREADS || (threads > 1 && !(pool.napMs && 4 * Math.max(pool.poisoned, pool.maxNaps) < pool.bytes))) refuse("its thread pool");
+  const base = threads > 1 ? Math.ceil(heap / 64) * 64 + pool.bytes + (threads - 1) * pool.stack : heap;
+  if (plan.heap !== base) refuse("it is laid out for other kernels than those in it");
+  if (whole(plan.top) < base || plan.top > MAX_BYTES) refuse(`its memory ends at ${plan.top}`);
+  const memory = [base, plan.top];
+  const written = list(plan.writes, undefined, "what is written").map((row) => {
+    const [address, source, at, nbytes] = list(row, 4, "a write");
+    if (source !== 0 && source !== 1) refuse(`it writes from source ${source}`);
+    within(at, nbytes, [0, sources[source].length], "what a write takes");
+    within(address, nbytes, memory, "a write");
+    return [address, nbytes];
+  });
+  apart(written, "two writes");
+  return [memory, programsOf(plan, sources[1])];
+}
+
+/** That what runs, [address, steps] of each, are the programs that there are; those programs. */
+function checkUsed(programs, rows) {
+  const used = rows.map((row) => {
+    const [address, steps] = list(row, 2, "a program").map(whole);
+    const found = programs.find((each) => each.address === address);
+    if (!found || found.records !== steps) refuse(`a program is at ${address} with ${steps} steps, where no such program is`);
+    return found;
+  });
+  if (programs.some((program) => !used.includes(program))) refuse("it has a program that never runs");
+  return used;
+}
+
 // ----- GPU
 
 /** CRC-32 of what a plan runs, in which order and between which buffers, as order_of in proofs.py. */
 function orderOf({ buffers, prepare, freed, inputs, outputs, uniforms, dispatches }) {
-  const facts = [buffers, prepare, freed, inputs, outputs, uniforms, dispatches.map((row) => row.slice(1))];
+  return crcOf([buffers, prepare, freed, inputs, outputs, uniforms, dispatches.map((row) => row.slice(1))]);
+}
+
+/** That what follows open sizes is what was compiled: its CRC-32, as bindings_of in proofs.py. */
+export function checkBindings({ bindings, sizes, ...form }) {
+  const keys = Object.keys(form).sort();
+  const facts = [sizes.symbols.length, sizes.atoms, sizes.guards, sizes.values, ...keys.map((key) => form[key])];
+  if (bindings !== crcOf(facts)) refuse("its sizes are bound in another way than it was made with");
+}
+
+function crcOf(facts) {
   let crc = -1;
   for (const byte of new TextEncoder().encode(JSON.stringify(facts))) {
     crc ^= byte;
@@ -186,6 +225,7 @@ export function checkHeader(header, tensors, states) {
   for (const { input, output, bytes } of states) {
     const [into, from] = [tensors.inputs.find(({ name }) => name === input), tensors.outputs.find(({ name }) => name === output)];
     if ((input && !into) || (output && !from) || !(into ?? from)) refuse(`state ${input || output} is no input or output`);
+    if (into?.open || from?.open) refuse(`state ${input || output} has no size`);
     if (into && from && into.nbytes !== from.nbytes) refuse(`state ${input} changes its size`);
     if (bytes.length && bytes.length !== (into ?? from).nbytes) refuse(`state ${input} begins with ${bytes.length} bytes`);
   }

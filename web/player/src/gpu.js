@@ -2,8 +2,9 @@
 // engine's own files in web/static/.
 
 import { PlayerError, formed, ofGpu, whole } from "./errors.js";
-import { checkGpu } from "./checks.js";
+import { checkBindings, checkGpu } from "./checks.js";
 import { part } from "./package_file.js";
+import { SizedProgram, Sizes, regimeFor } from "./sizes.js";
 import { tensorsOf } from "./tensors.js";
 import { openDevice } from "../../static/gpu/gpu_device.js";
 import { Pictures } from "../../static/gpu/gpu_picture.js";
@@ -12,6 +13,7 @@ import { Program } from "../../static/gpu/gpu_program.js";
 const WISHES = JSON.stringify({ features: ["subgroups"], limits: [], ring: 3 });
 const SOFTWARE = ["swiftshader", "llvmpipe", "lavapipe", "warp"];
 const RESULT_ALIGNMENT = 16;
+const KEPT = 2; // programs of a package with open sizes: each holds weights of its own
 const [SHADERS, WEIGHTS] = ["webgpu/shaders", "weights"]; // sections
 
 /** The browser's GPU; `software` tells whether a processor does its computing. */
@@ -35,6 +37,7 @@ export function foresee(file, header) {
 export async function openProgram(file, header, device, onProgress) {
   const row = formed(() => header.webgpu.filter((each) => fits(each, device)).at(-1));
   if (!row) throw new PlayerError("unavailable", "the package has no plan for this GPU");
+  if (row.regimes) return new OpenGpu(file, header, device, formed(() => row.regimes.map(String)), onProgress).ready();
   const [plan, shaders] = await Promise.all([file.json(row.section), file.json(SHADERS)]);
   formed(() => checkGpu(plan, shaders, tensorsOf(header), device.gpu.limits.maxBufferSize));
   const made = formed(() => new GpuPlan(plan, header, device));
@@ -64,15 +67,33 @@ class GpuPlan {
     this.pictures = picture ? new Pictures(device, JSON.stringify(picture.passes)) : null;
     for (const way of Object.keys(picture?.passes ?? {})) this.pictures.way(way); // its pipeline is made meanwhile
     this.uniforms = Uint8Array.from(plan.uniforms.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+    this.results = this.copies(plan.outputs);
+  }
+
+  /** JSON of what a run brings back; `rows` are [buffer, offset, bytes] of outputs, or null. */
+  copies(rows) {
     let total = 0;
     const copies = [];
-    plan.outputs.forEach((row, i) => {
+    rows.forEach((row, i) => {
       this.starts[i] = total;
       if (!row) return;
       copies.push([whole(row[0]), whole(row[1]), row[2], total]);
       total += Math.ceil(whole(row[2]) / RESULT_ALIGNMENT) * RESULT_ALIGNMENT;
     });
-    this.results = JSON.stringify({ copies, total });
+    return JSON.stringify({ copies, total });
+  }
+
+  /** Brings the program to these sizes of inputs; inputs and outputs as they are then. */
+  async bind(sizes, rows) {
+    const sized = this.sized;
+    const found = sized.sizes.evaluate(sizes);
+    const tensors = sized.sizes.tensors(rows, found);
+    const uniforms = this.uniforms.slice();
+    const { sizes: grown, steps, writes, results } = sized.changes(found, uniforms);
+    await this.program.rebind(JSON.stringify({ sizes: grown, steps }), uniforms);
+    for (const [buffer, bytes] of writes) this.program.write(buffer, bytes);
+    this.reads = this.program.reading(this.copies(results.map(([buffer, offset], i) => (tensors.outputs[i].nbytes ? [buffer, offset, tensors.outputs[i].nbytes] : null))));
+    return tensors;
   }
 
   get lost() {
@@ -150,5 +171,70 @@ class GpuPlan {
 
   close() {
     this.program?.close();
+  }
+}
+
+/** Programs for kinds of sizes, each made when its sizes come; the two used last are kept. */
+class OpenGpu {
+  backend = "webgpu";
+  threads = 1;
+  pictures = null;
+
+  constructor(file, header, device, sections, onProgress) {
+    Object.assign(this, { file, header, device, sections, onProgress, programs: new Map(), rows: tensorsOf(header) });
+  }
+
+  /** Itself, when it is known for which sizes there are programs. */
+  async ready() {
+    const plans = await Promise.all(this.sections.map((section) => this.file.json(section)));
+    this.regimes = formed(() => plans.map((plan) => ({ plan, sizes: new Sizes(plan.open.sizes) })));
+    return this;
+  }
+
+  get lost() {
+    return this.device.lost;
+  }
+
+  /** As Kernels.bind of kernels.js. */
+  async bind(sizes) {
+    if (this.program && String(this.bound) === String(sizes)) return this.tensors;
+    const regime = regimeFor(this.regimes, sizes, this.header.name);
+    const program = this.programs.get(regime) ?? (await this.made(regime));
+    this.programs.delete(regime);
+    this.programs.set(regime, program);
+    for (const [oldest, other] of this.programs) {
+      if (this.programs.size <= KEPT) break;
+      this.programs.delete(oldest);
+      other.close();
+    }
+    this.bound = null;
+    this.tensors = await program.bind(sizes, this.rows).catch((error) => Promise.reject(ofGpu(error)));
+    [this.program, this.bound] = [program, [...sizes]];
+    return this.tensors;
+  }
+
+  async made({ plan, sizes }) {
+    const shaders = await this.file.json(SHADERS);
+    const { limits } = this.device.gpu;
+    formed(() => checkBindings(plan.open));
+    const hint = formed(() => sizes.evaluate(plan.open.hint.map(whole)));
+    const sized = formed(() => new SizedProgram(plan, this.rows, limits));
+    formed(() => checkGpu(plan, shaders, sized.sizes.tensors(this.rows, hint), limits.maxBufferSize));
+    const made = formed(() => new GpuPlan(plan, { task: null }, this.device));
+    made.sized = sized;
+    await made.load(shaders, this.file.section(WEIGHTS), this.onProgress).catch((error) => {
+      made.close();
+      throw formed(() => ofGpu(error));
+    });
+    return made;
+  }
+
+  run(given, outputs) {
+    return this.program.run(given, outputs);
+  }
+
+  close() {
+    for (const program of this.programs.values()) program.close();
+    this.programs.clear();
   }
 }

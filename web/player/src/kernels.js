@@ -2,14 +2,15 @@
 // With threads, workers walk the same program (web/static/engine/thread_worker.js).
 
 import { PlayerError, formed, whole } from "./errors.js";
-import { checkWasm } from "./checks.js";
+import { MAX_BYTES, checkOpenWasm, checkWasm } from "./checks.js";
 import { part } from "./package_file.js";
+import { SizedWords, regimeFor } from "./sizes.js";
 import { tensorsOf } from "./tensors.js";
 import { startWorker } from "./workers.js";
 
 const PAGE = 65536;
-const MAX_BYTES = 2 ** 31;
-const SHARED_LIMITS = [MAX_BYTES, 2 ** 30, 2 ** 29]; // of a shared memory; some devices refuse much
+const LIMITS = [MAX_BYTES, 2 ** 31]; // of a memory, the first that the browser grants
+const SHARED_LIMITS = [...LIMITS, 2 ** 30, 2 ** 29]; // some devices refuse much
 const DEADLINE_MS = 10_000; // without an answer from a thread
 const START_MS = 10_000;
 const PICTURE = "u8_picture_to_f32";
@@ -41,9 +42,10 @@ export async function openKernels(file, header, threads, starters, tensors = ten
     }
     const [plan, ...sources] = await parts;
     const kernels = new Kernels(row, plan, module);
-    formed(() => checkWasm(plan, tensors, sources, kernels.facts(row)));
+    formed(() => (plan.regimes ? checkOpenWasm : checkWasm)(plan, tensors, sources, kernels.facts(row)));
     if (many) await kernels.startThreads(Math.min(threads, row.threads), starters);
     formed(() => kernels.fill(sources));
+    if (plan.regimes) formed(() => kernels.open(header, tensors));
     return kernels;
   }
   if (many && rows.length === 0) return openKernels(file, header, 1, starters);
@@ -62,7 +64,7 @@ class Kernels {
     this.workers = [];
     this.pictures = formed(() => WebAssembly.Module.exports(module).some(({ name }) => name === PICTURE));
     const pages = formed(() => Math.ceil(whole(plan.top) / PAGE));
-    this.memory = row.threads > 1 ? sharedMemory(pages) : newMemory({ initial: pages, maximum: MAX_BYTES / PAGE });
+    this.memory = newMemory(pages, row.threads > 1);
     this.exports = formed(() => new WebAssembly.Instance(module, { env: { memory: this.memory } }).exports);
   }
 
@@ -76,7 +78,38 @@ class Kernels {
     for (const [address, source, at, nbytes] of this.plan.writes) {
       new Uint8Array(this.memory.buffer).set(part(sources[source], at, nbytes), whole(address));
     }
-    if (this.plan.prepare) this.call(...this.plan.prepare.map(whole), 1);
+    for (const prepare of this.plan.prepares ?? [this.plan.prepare]) if (prepare) this.call(...prepare.map(whole), 1);
+  }
+
+  /** Takes the plans for kinds of sizes; until `bind` none is in use. */
+  open({ name }, tensors) {
+    const { plan } = this;
+    this.name = name;
+    this.rows = tensors;
+    this.base = Math.ceil(plan.top / 16) * 16; // of the arena, behind all that is written
+    this.regimes = plan.regimes.map((facts) => new SizedWords(facts, tensors, plan.spare));
+    for (const regime of this.regimes) regime.text = new Uint32Array(this.bytes(regime.first, 4 * regime.count).slice().buffer);
+  }
+
+  /** Brings the plan to these sizes of inputs, axis by axis; inputs and outputs as they are then. */
+  bind(sizes) {
+    if (this.bound && String(this.bound) === String(sizes)) return this.tensors;
+    const regime = regimeFor(this.regimes, sizes, this.name);
+    const found = regime.sizes.evaluate(sizes);
+    if (regime.outgrown(found)) {
+      const end = this.base + regime.layOut(found, this.base);
+      if (end > MAX_BYTES) throw new PlayerError("memory", `sizes ${sizes.join(", ")} need ${end} bytes of memory, the player has ${MAX_BYTES}`);
+      this.plan = { ...this.plan, top: this.base };
+      this.scratch(end - this.base);
+      this.end = Math.max(this.end ?? 0, end);
+    }
+    const words = regime.fill(regime.text.slice(), found);
+    this.bytes(regime.first, 4 * regime.count).set(new Uint8Array(words.buffer));
+    const ends = Object.fromEntries(["inputs", "outputs"].map((key) => [key, regime.addresses(key, found)]));
+    this.plan = { ...this.plan, ...ends, program: regime.program, top: this.end };
+    this.tensors = regime.sizes.tensors(this.rows, found);
+    this.bound = [...sizes];
+    return this.tensors;
   }
 
   call(program, steps, threads) {
@@ -158,21 +191,14 @@ class Kernels {
   }
 }
 
-function newMemory(wanted) {
-  try {
-    return new WebAssembly.Memory(wanted);
-  } catch (error) {
-    throw new PlayerError("memory", `no memory of ${wanted.initial} pages: ${error.message}`, error);
-  }
-}
-
-function sharedMemory(initial) {
-  for (const limit of SHARED_LIMITS.slice(0, -1)) {
+function newMemory(initial, shared) {
+  let problem;
+  for (const limit of shared ? SHARED_LIMITS : LIMITS) {
     try {
-      return new WebAssembly.Memory({ initial, maximum: limit / PAGE, shared: true });
-    } catch {
-      // a smaller one may be had
+      return new WebAssembly.Memory({ initial, maximum: limit / PAGE, shared });
+    } catch (error) {
+      problem = error;
     }
   }
-  return newMemory({ initial, maximum: SHARED_LIMITS.at(-1) / PAGE, shared: true });
+  throw new PlayerError("memory", `no memory of ${initial} pages: ${problem.message}`, problem);
 }

@@ -6,6 +6,7 @@ import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
 import { DECODERS } from "./results.js";
+import { shapesGiven } from "./sizes.js";
 import { bytesOf, outputOf, tensorsOf } from "./tensors.js";
 
 const BACKENDS = ["webgpu", "wasm"];
@@ -18,7 +19,8 @@ export class Model {
     this.options = options;
     formed(() => {
       this.name = String(header.name);
-      this.tensors = tensorsOf(header);
+      this.tensors = this.rows = tensorsOf(header);
+      this.isOpen = [...this.rows.inputs, ...this.rows.outputs].some(({ open }) => open);
       this.states = header.states.map(([, input, output, initial]) => ({
         input, output, bytes: Uint8Array.from(initial.match(/../g) ?? [], (pair) => parseInt(pair, 16)),
       }));
@@ -95,7 +97,7 @@ export class Model {
     if (this.plan.lost) await this.revive();
     const picture = isPicture(given);
     const place = picture ? this.placeOf(given) : null;
-    const values = picture ? await this.withPicture(given, place, numbers) : this.withTensors(given);
+    const values = picture ? await this.withPicture(given, place, numbers) : await this.withTensors(given);
     try {
       const rows = this.tensors.outputs;
       const bytes = rows.map((row) => bytesOf(numbers.into?.[row.name] ?? new Uint8Array(row.nbytes), row));
@@ -161,11 +163,16 @@ export class Model {
     return kernels.bytes(to, row.nbytes).slice();
   }
 
-  withTensors(given) {
-    const named = ArrayBuffer.isView(given) || given instanceof ArrayBuffer ? { [this.inputs[0]?.name]: given } : (given ?? {});
+  async withTensors(given) {
+    const alone = ArrayBuffer.isView(given) || given instanceof ArrayBuffer || (ArrayBuffer.isView(given?.data) && Array.isArray(given.shape));
+    const named = alone ? { [this.inputs[0]?.name]: given } : (given ?? {});
     const known = new Set(this.inputs.map(({ name }) => name));
     for (const name of Object.keys(named)) {
       if (!known.has(name)) throw new PlayerError("input", `${this.name} has no input ${name}; it has ${[...known].join(", ")}`);
+    }
+    if (this.isOpen) {
+      const shapes = shapesGiven(this.rows.inputs, named);
+      this.tensors = await this.plan.bind(this.rows.inputs.flatMap(({ name }) => shapes.get(name)));
     }
     return this.fed({ ...this.file.header.task?.numbers, ...named });
   }

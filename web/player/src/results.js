@@ -15,6 +15,11 @@ export const DECODERS = {
     const places = outputs[classes].data;
     return Array.from(outputs[scores].data, (score, i) => ({ index: Number(places[i]), label: labels[places[i]] ?? "", score }));
   },
+
+  mask(outputs, { output }) {
+    const { data: values, shape: [, height, width] } = outputs[output];
+    return [{ width, height, values }];
+  },
 };
 
 function detection(row, names, place) {

@@ -7,11 +7,19 @@ const ARRAYS = {
   uint16: Uint16Array, int32: Int32Array, uint32: Uint32Array, int64: BigInt64Array, uint64: BigUint64Array, bool: Uint8Array,
 };
 
-/** {name, dtype, shape, length, nbytes} of a row of a package's header. */
+/** {name, dtype, shape, length, nbytes} of a row of a package's header; the two last are not known where sizes are open. */
 export function tensorOf([name, dtype, shape]) {
   if (!Object.hasOwn(ARRAYS, dtype)) throw new PlayerError("package", `tensor ${name} has elements of type ${dtype}`);
+  if (shape.some((size) => typeof size === "string")) return { name, dtype, shape, open: true };
   const length = shape.reduce((product, size) => product * whole(size), 1);
   return { name, dtype, shape, length, nbytes: whole(length * ARRAYS[dtype].BYTES_PER_ELEMENT) };
+}
+
+/** Tensors whose sizes were open with those that `shapesOf` gives for "inputs" and "outputs". */
+export function boundTensors(tensors, shapesOf) {
+  return Object.fromEntries(["inputs", "outputs"].map((key) => [
+    key, shapesOf(key).map((shape, i) => tensorOf([tensors[key][i].name, tensors[key][i].dtype, shape])),
+  ]));
 }
 
 /** The tensors that a package's header names. */

@@ -10,7 +10,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "web" / "python" / "webinfer"
 
-LEAVES = {"errors", "dtypes", "flags", "deprecated", "packing", "spans", "tensor", "version"}
+LEAVES = {
+    "closing",
+    "errors",
+    "dtypes",
+    "flags",
+    "deprecated",
+    "kernel_constants",
+    "packing",
+    "spans",
+    "tensor",
+    "version",
+}
 EVERYTHING = {"*"}
 BACKEND = LEAVES | {
     "ops", "expr", "graph", "plan", "lowering", "codegen", "rewrite", "host.interface", "host.gpu", "backends.base",
@@ -18,7 +29,7 @@ BACKEND = LEAVES | {
 }  # fmt: skip
 SESSION = LEAVES | {  # backends only through their contract
     "graph", "ops", "importers", "passes", "models", "tune", "authoring", "host.interface", "host.gpu", "host.current",
-    "host.blocking", "backends.base", "backends.registry",
+    "host.hub", "host.blocking", "host.wait_here", "backends.base", "backends.registry",
 }  # fmt: skip
 API = {
     "session",
@@ -60,10 +71,17 @@ ALLOWED = {
         "ops",
         "tune",
         "tasks",
-        "plan.kernel_constants",
         "backends.wasm.loaded_plan",
         "backends.wasm.kernel_table",
+        "backends.wasm.memory",
+        "backends.wasm.open_plan",
+        "backends.wasm.restored_words",
         "backends.webgpu.executor",
+        "backends.webgpu.open_program",
+        "backends.webgpu.sized_steps",
+        "importers.core.partial_evaluation",
+        "lowering.restored_sizes",
+        "plan.blocks",
         "backends.webgpu.default_tunings",
     },
     "webnn": LEAVES
@@ -82,14 +100,18 @@ ALLOWED = {
     "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
-    "dump": LEAVES | API | {"graph", "plan.kernel_constants", "backends.wasm.kernel_table"},
+    "dump": LEAVES | API | {"graph", "backends.wasm.kernel_table"},
     "exporters": LEAVES | {"session.waiting", "host.whole_files"},
+    "scale": LEAVES | API | {"tasks", "pipelines", "package", "task_verbs"},
+    "cache_verbs": LEAVES | {"host"},
     "task_verbs": LEAVES | API | {"tasks", "pipelines"},
     "testing": LEAVES | {"package.serving"},
     "__init__": LEAVES | {"authoring", "compat", "exporters", "graph.ir", "host", "lab", "session", "tasks"},  # public
     "__main__": EVERYTHING,
 }
 PLATFORM = {"av", "cv2", "js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
+# Where packages that not everybody has may be imported inside of functions: they schedule, or hold rows.
+SCALE_PACKAGES = {"numpy", "pyarrow", "pandas", "fsspec", "ray", "dask", "distributed", "pyspark"}
 LAZY_NUMPY = {
     "tensor",
     "cli",
@@ -203,13 +225,29 @@ def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> No
         known |= {"pytest"}  # whose plugin it is
     for name, at_load in engine_imports(path):
         top = name.split(".")[0]
-        if (module, top) == ("pipelines.results", "IPython"):  # where a notebook has it
+        if (module, top) in (("pipelines.results", "IPython"), ("host.progress_bar", "tqdm")):  # where it is installed
             assert not at_load
+        elif top in SCALE_PACKAGES and room_of(module) == "scale":
+            assert not at_load, f"{module} imports {name} before it is needed"
         elif top == "numpy":
             lazy = module in LAZY_NUMPY and not at_load
             assert lazy or module.startswith("backends.reference"), f"{module} imports numpy"
         else:
             assert top in known, f"{module} imports {name}, which no user of the engine has to have"
+
+
+def test_what_a_page_has_needs_nothing_that_it_lacks() -> None:
+    from build_scripts.site.page_engine import CPYTHON_ONLY
+
+    absent = tuple(name.removesuffix(".py").removesuffix("/").replace("/", ".") for name in CPYTHON_ONLY)
+
+    def is_absent(name: str) -> bool:
+        return any(name == one or name.startswith(f"{one}.") for one in absent)
+
+    imports = {f"webinfer.{module_of(path)}": engine_imports(path) for path in python_files(ENGINE)}
+    there = {module: names for module, names in imports.items() if not is_absent(module)}
+    lost = [(module, name) for module, names in there.items() for name, at_load in names if at_load and is_absent(name)]
+    assert not lost, "these import what page_engine.CPYTHON_ONLY leaves out of the page's engine"
 
 
 @functools.cache

@@ -1,14 +1,12 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices | export`, and
-the verbs of tasks (task_verbs)."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices | export |
+batch | cache`, and the verbs of tasks (task_verbs)."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import contextlib
-import difflib
 import json
-import os
 import signal
 import statistics
 import sys
@@ -20,12 +18,13 @@ from typing import Any, NoReturn
 from webinfer.backends import registry
 from webinfer.backends.base import TunableBackend
 from webinfer.backends.registry import AUTO
+from webinfer.cache_verbs import add_cache_verb
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, WebinferError
-from webinfer.host.interface import ProgressEvent
+from webinfer.host.progress_bar import shown
 from webinfer.host.whole_files import write_whole
-from webinfer.models.registry import MODELS
 from webinfer.packing import to_inner
+from webinfer.scale.command import add_batch_verb
 from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
@@ -34,7 +33,6 @@ from webinfer.tensor import Tensor
 from webinfer.version import VERSION
 
 STOPPED = 130  # exit status of a program that Ctrl-C ended
-TOLD = ("tune", "fetch Pyodide", "prepare the lab's page")  # stages that a terminal shows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,20 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = asyncio.run(args.verb(args))
     except (WebinferError, OSError) as error:
-        print(f"webinfer: {error}{_meant(args)}", file=sys.stderr)
+        print(f"webinfer: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return STOPPED
     return status
-
-
-def _meant(args: argparse.Namespace) -> str:
-    """Names of known models like one that is neither known nor a file."""
-    name = getattr(args, "model", "")
-    if not name or name in MODELS or os.path.exists(name):
-        return ""
-    near = difflib.get_close_matches(name, MODELS, cutoff=0.5)
-    return f"; there are known models {', '.join(near)}" if near else ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -97,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(verb=verb)
         _add_own_options(sub, name)
     add_task_verbs(verbs)
+    add_batch_verb(verbs)
+    add_cache_verb(verbs)
     _add_compilers(verbs)
     _add_servers(verbs)
     return parser
@@ -158,12 +149,14 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("-o", dest="output", type=Path, required=True, metavar="NAME.webinfer", help="or NAME.wasm")
     sub.add_argument("--backend", default="wasm,webgpu", help="what the package runs on (default: %(default)s)")
-    sub.add_argument("--task", help="put a task in: face-detector or image-classifier")
+    sub.add_argument("--task", help="put a task in, such as face-detector; another name lists them")
     sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
     sub.add_argument("--tunings", type=Path, metavar="LOG", help="a plan for each adapter in this tuning log")
     sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
     sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
     sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
+    text = "sizes that a package shall run at, where they stay open; may be repeated"
+    sub.add_argument("--sizes", action="append", metavar="INPUT=1x16,INPUT=1x16", help=text)
     sub.add_argument("--value", action="append", metavar="INPUT=1", help="binds an input to numbers: INPUT=1,2,3")
     sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
     sub.set_defaults(verb=_compile)
@@ -183,6 +176,7 @@ def _add_servers(verbs: Any) -> None:
     sub.add_argument("--lab", action="store_true", help="serve the page on which browsers become devices instead")
     sub.add_argument("--host", default="127.0.0.1", help="of a lab: an address of this machine in its network")
     sub.add_argument("--database", help="of a lab: where results go, as SQLAlchemy says it (default: a file here)")
+    sub.add_argument("--workers", type=int, default=1, help="of a lab: processes that serve it (default: %(default)s)")
     sub.add_argument("--certificate", type=Path, help="of a lab: PEM file, to serve over HTTPS")
     sub.add_argument("--key", type=Path, help="of a lab: PEM file of the certificate's key")
     sub.add_argument("--pyodide", type=Path, metavar="FOLDER", help="of a lab: npm's package pyodide, unpacked")
@@ -197,7 +191,8 @@ async def _compile(args: argparse.Namespace) -> int:
     options["values"] = dict(map(_value, args.value)) if args.value else None
     if suffix == ".webinfer":
         tunings = "" if args.tunings is None else _text(args.tunings)
-        options |= {"precision": args.precision, "tunings": tunings, **builds}
+        sizes = [dict(map(_shape, sample.split(","))) for sample in args.sizes or ()]
+        options |= {"precision": args.precision, "tunings": tunings, "sizes": sizes, **builds}
         data = await compile_model(args.model, backend=args.backend.split(","), **options)
     elif suffix == ".wasm":
         build = args.build or "simd128"
@@ -371,7 +366,8 @@ async def _tune(args: argparse.Namespace) -> int:
         if args.known is not None:
             taken, skipped = await session.import_tuning(_text(args.known))
             print(f"{taken} lines of {args.known} taken over, {skipped} are of other devices")
-        print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
+        with shown(None, "") as progress:
+            print(await session.tune(args.budget_ms, progress))
         if args.log is not None:
             write_whole(args.log, (await session.export_tuning()).encode())
     return 0
@@ -398,9 +394,12 @@ async def _serve(args: argparse.Namespace) -> int:
     if args.lab:
         from webinfer.lab.site import serve_lab  # which other verbs may do without
 
-        options = {name: getattr(args, name) for name in ("host", "port", "database", "pyodide", "certificate", "key")}
-        serving = serve_lab(told, **options, progress=_show_progress if sys.stderr.isatty() else None)
-    elif args.site is not None:
+        names = ("host", "port", "database", "workers", "pyodide", "certificate", "key")
+        options = {name: getattr(args, name) for name in names}
+        with shown(None, "") as progress, contextlib.suppress(asyncio.CancelledError):  # Ctrl-C
+            await serve_lab(told, **options, progress=progress)
+        return 0
+    if args.site is not None:
         from webinfer.package.serving import serve_folder  # which other verbs may do without
 
         serving = serve_folder(args.site, args.port, told)
@@ -472,11 +471,6 @@ def _line() -> str | None:
         return input("> " if sys.stdin.isatty() else "")
     except (EOFError, KeyboardInterrupt):
         return None
-
-
-def _show_progress(event: ProgressEvent) -> None:
-    if event.stage in TOLD:
-        print(f"\r{event}", end="" if event.done < event.total else "\n", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from webinfer.backends.wasm.kernel_table import ABI, KERNELS
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.errors import WebinferError
 from webinfer.host import current
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host
-from webinfer.plan.kernel_constants import PROGRAM_MAGIC
+from webinfer.kernel_constants import PROGRAM_MAGIC
 from webinfer.session.loading import load
 
 LIMITS = {  # what every WebGPU implementation has
@@ -130,7 +130,7 @@ def _digest(data: Any) -> str:
 class _PaperKernels:
     """Notes what is written and run (host.interface.Kernels); every result is zero."""
 
-    isa, threads, heap_base = "relaxed", 1, 65536
+    isa, threads, heap_base, notes_load = "relaxed", 1, 65536, True
 
     def __init__(self) -> None:
         self._programs: dict[int, bytes] = {}
@@ -156,7 +156,7 @@ class _PaperKernels:
             self._written.append(f"constant {address:#x} {len(view)} bytes {_digest(view)}")
 
     def call(self, name: str, *args: int | float) -> int:
-        return ABI if name == "abi" else 0
+        return KERNELS.abi if name == "abi" else 0
 
     def run(self, program: int, first: int, count: int) -> None:
         records = self._programs[program]
@@ -256,7 +256,7 @@ class _PaperProgram:
 class _PaperDevice:
     """Notes pipelines and programs (host.gpu.GpuDevice)."""
 
-    runtime, lost = "paper", ""
+    runtime, lost, notes_load = "paper", "", True
 
     def __init__(self, target: Target) -> None:
         self.name, self.software, self.features = target.adapter, target.software, target.features
@@ -287,6 +287,8 @@ class _PaperDevice:
 
 class _PaperHost:
     """The host of this process, with stand-ins for kernels and GPU and without a memory of earlier visits."""
+
+    knows_cores = True  # the one that there is
 
     def __init__(self, target: Target) -> None:
         self._host = current()

@@ -16,6 +16,14 @@ def named(name: str, error: Exception) -> str:
     return f"{name}: {str(error).removeprefix(f'{name}: ')}"
 
 
+def meant(given: str, known: Iterable[str]) -> str:
+    """The end of an error about a name that nobody knows: "; did you mean 'x'?", or nothing."""
+    from difflib import get_close_matches  # which nothing needs until something is wrong
+
+    near = get_close_matches(given, list(known), 2, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
 class WebinferError(Exception):
     """Base of all typed errors; `code` is stable and safe to compare."""
 

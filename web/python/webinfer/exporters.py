@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from webinfer.session.waiting import SyncSession
 
 
+NEWEST_FOR_OLD_ML = 18  # of ONNX itself; skl2onnx 1.20 takes it beside version 3 of ai.onnx.ml
+
+
 class OnnxModel(bytes):
     """The bytes of an ONNX model: `load`, `load_sync` and `compile_model` take it as it is."""
 
@@ -107,14 +110,33 @@ def from_sklearn(estimator: Any, sample: Any, *, opset: int | None = None) -> On
     to_onnx = _needed("skl2onnx", "from_sklearn").to_onnx
     if str(getattr(sample, "dtype", "")) == "float64":
         sample = sample.astype("float32")
-    options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "classes_") else None
     try:
-        made = to_onnx(estimator, sample[:1], options=options, target_opset=opset)
+        made = _converted(to_onnx, estimator, sample[:1], opset)
     except ImportError as error:
         raise _missing(error, "from_sklearn") from error
     except Exception as error:
         raise UnsupportedOpError([f"skl2onnx cannot convert {type(estimator).__name__}: {error}"]) from error
     return OnnxModel(made.SerializeToString())
+
+
+def _converted(to_onnx: Any, estimator: Any, sample: Any, opset: int | None) -> Any:
+    """What skl2onnx makes, without what some of its converters refuse.
+
+    What knows classes and gives no probabilities, as LinearSVC and RFE, has no option for them (NameError); forests of
+    isolation need an older version of the operators of machine learning (RuntimeError).
+    """
+    options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "classes_") else None
+    target: Any = opset
+    for _ in range(2):
+        try:
+            return to_onnx(estimator, sample, options=options, target_opset=target)
+        except NameError:
+            options = None
+        except RuntimeError as error:
+            if "domain 'ai.onnx.ml' not supported" not in str(error):
+                raise
+            target = {"": opset or NEWEST_FOR_OLD_ML, "ai.onnx.ml": 3}
+    return to_onnx(estimator, sample, options=options, target_opset=target)
 
 
 def from_keras(model: Any) -> OnnxModel:

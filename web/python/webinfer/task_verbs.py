@@ -72,7 +72,7 @@ async def run_task(args: argparse.Namespace) -> int:
     from webinfer.pipelines import Batch, Results
 
     name = task_name(args.task, TASKS)
-    options = dict(_option(text) for text in args.set)
+    options = dict(option_of(text) for text in args.set)
     if args.min_score is not None:
         options["min_score"] = args.min_score
     found, status = Batch(), 0
@@ -104,7 +104,7 @@ def _sources(given: list[str], takes: str) -> list[Any]:
     return [sys.stdin.buffer.read() if source == STANDARD_INPUT else source for source in given]
 
 
-def _option(text: str) -> tuple[str, Any]:
+def option_of(text: str) -> tuple[str, Any]:
     """An option and its value: JSON where it is that, else text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():

@@ -1,20 +1,40 @@
-// attention: y = softmax(q kT * scale + mask) v. Keys come in blocks through workgroup memory; what is summed so far
-// shrinks when a block brings a larger logit, so that no row of logits is ever in memory.
+// attention: y = softmax(q kT * scale + mask) v, without a row of logits in memory. A workgroup computes ROWS queries of
+// a head; keys, then their values, come in blocks of KEYS through workgroup memory, and what is summed so far shrinks
+// when a block brings a larger logit.
 //
 //   q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [.., K], y [B, H, Q, E], laid out as the strides say: of
-//   batches, heads and rows.  SPLIT invocations share a query; each takes every SPLIT-th key of a block.
-//   Loops over a head's quads are written out: some compilers (wgpu's) keep a query in registers only then.
+//   batches, heads and rows, behind the first element of q, k and v.
+//   TX by TY invocations; each computes PR rows (ty + i * TY) by `quads_keys` quads of logits, and the same rows by
+//   `quads_values` quads of y, all in registers. Rows in workgroup memory are odd numbers of quads long, which keeps
+//   neighbouring rows apart in memory banks; a row's invocations meet in `shared_tops`, three barriers a block.
+//   Key k lies in slot k % 4 * KEYS / 4 + k / 4: an invocation has four neighbouring keys, and neighbours other slots.
+//   With `skips`, blocks of keys that the mask hides from all rows of a workgroup are left out: causal and windowed masks.
+//   With `ahead`, values are on their way while logits are computed, and the next keys while values are summed.
+//   Loops are written out, `unroll_d` quads of a logit and `unroll_k` quads of keys at a time: places in workgroup memory
+//   are then known but for the row, and no index is checked again and again.
 //   Dispatch: (B * H * ceil(Q / ROWS)) workgroups
 
 {{ prelude }}
-const WG: u32 = {{ workgroup }}u;
-const SPLIT: u32 = {{ split }}u;
-const ROWS: u32 = WG / SPLIT;
-// KEYS of a block.
-const KEYS: u32 = {{ keys }}u;
+const WG: u32 = {{ tx * ty }}u;
+const TX: u32 = {{ tx }}u;
+const TY: u32 = {{ ty }}u;
+const ROWS: u32 = {{ ty * per_rows }}u;
+const KEYS: u32 = {{ 4 * tx * quads_keys }}u;
 const D4: u32 = {{ d4 }}u;
 const E4: u32 = {{ e4 }}u;
+$$ set per_values = (e4 + tx - 1) // tx
+$$ set wide = d4 if d4 > e4 else e4
+const WIDE: u32 = {{ wide + 1 - wide % 2 }}u; // quads of a row of keys or values
+$$ set wg = tx * ty
+$$ set keys = 4 * tx * quads_keys
+$$ set k_loads = (keys * d4 + wg - 1) // wg
+$$ set v_loads = (keys * e4 + wg - 1) // wg
+$$ set q_loads = (ty * per_rows * d4 + wg - 1) // wg
 const LOWEST: f32 = -3.4028234663852886e38;
+$$ if skips
+const LOW: f32 = -1e30; // masks of this and less hide keys from a row that has seen a logit above HIGH
+const HIGH: f32 = -1e29;
+$$ endif
 
 $$ if quads
 fn quad_q(at: u32, d: u32) -> vec4<f32> { return load4_q(at / 4u + d); }
@@ -38,10 +58,41 @@ fn quad_v(at: u32, d: u32) -> vec4<f32> {
 }
 $$ endif
 
-var<workgroup> block_k: array<vec4<f32>, KEYS * D4>;
-var<workgroup> block_v: array<vec4<f32>, KEYS * E4>;
-var<workgroup> tops: array<vec2<f32>, WG>;    // (largest logit, sum of weights) of each invocation
-var<workgroup> parts: array<vec4<f32>, WG>;
+var<workgroup> block_q: array<array<vec4<f32>, {{ d4 + 1 - d4 % 2 }}>, ROWS>;
+var<workgroup> block_kv: array<array<vec4<f32>, WIDE>, KEYS>; // keys, then values
+var<workgroup> block_p: array<array<vec4<f32>, {{ tx * quads_keys + 1 }}>, ROWS>; // weights
+var<workgroup> shared_tops: array<array<f32, TX>, ROWS>;
+
+$$ if skips
+var<workgroup> visible: u32; // the first key, plus one, of the last block of which a row sees a key
+fn hides(m: vec4<f32>, seen: bool) -> bool {
+    return all(bitcast<vec4<u32>>(m) == vec4<u32>(0xff800000u)) || (seen && all(m <= vec4<f32>(LOW)));
+}
+$$ endif
+$$ if masked
+// The mask of four keys; what lies behind the last key is hidden.
+fn mask_quad(at: u32, key: u32) -> vec4<f32> {
+    $$ if mask_quads
+    if (key >= params.keys) { return vec4<f32>(LOWEST); }
+    return load4_mask((at + key) / 4u);
+    $$ else
+    var m = vec4<f32>(LOWEST);
+    for (var c = 0u; c < 4u; c++) { if (key + c < params.keys) { m[c] = load_mask(at + key + c); } }
+    return m;
+    $$ endif
+}
+$$ endif
+
+// The larger one; a NaN is none.
+fn larger(a: f32, b: f32) -> f32 { return select(a, b, b > a); }
+
+// Quad i of a block of keys or values that begins with key `first`; behind the last key, its own once more.
+fn key_quad(at: u32, first: u32, i: u32) -> vec4<f32> {
+    return quad_k(at + min(first + i / D4, params.keys - 1u) * params.k_row, i % D4);
+}
+fn value_quad(at: u32, first: u32, i: u32) -> vec4<f32> {
+    return quad_v(at + min(first + i / E4, params.keys - 1u) * params.v_row, i % E4);
+}
 
 {$ include "_each_workgroup.wgsl" $}
 
@@ -50,86 +101,244 @@ fn units() -> u32 { return params.heads * blocks(); }
 fn compute(unit: u32, local: u32) {
     let head = unit / blocks() % params.per_batch;
     let batch = unit / blocks() / params.per_batch;
-    let row = unit % blocks() * ROWS + local / SPLIT;
-    let own = local % SPLIT;
-    let query = min(row, params.queries - 1u);
+    let first_row = unit % blocks() * ROWS;
+    let tx = local % TX;
+    let ty = local / TX;
 
-    let at_q = batch * params.q_batch + head * params.q_head + query * params.q_row;
-    let at_k = batch * params.k_batch + head / params.share * params.k_head;
-    let at_v = batch * params.v_batch + head / params.share * params.v_head;
-    $$ if masked
-    let at_mask = batch * params.mask_batch + head * params.mask_head + query * params.mask_row;
-    $$ endif
-    $$ for d in range(d4)
-    let x{{ d }} = quad_q(at_q, {{ d }}u) * params.scale;
-    $$ endfor
-    $$ for d in range(e4)
-    var sum{{ d }} = vec4<f32>();
-    $$ endfor
-    var top = LOWEST;
-    var total = 0.0;
-    for (var first = 0u; first < params.keys; first += KEYS) {
-        workgroupBarrier();
-        for (var i = local; i < KEYS * D4; i += WG) {
-            block_k[i] = quad_k(at_k + min(first + i / D4, params.keys - 1u) * params.k_row, i % D4);
-        }
-        for (var i = local; i < KEYS * E4; i += WG) {
-            block_v[i] = quad_v(at_v + min(first + i / E4, params.keys - 1u) * params.v_row, i % E4);
-        }
-        workgroupBarrier();
-        let count = min(KEYS, params.keys - first);
-        for (var j = own; j < count; j += SPLIT) {
-            var products = vec4<f32>();
-            $$ for d in range(d4)
-            products += x{{ d }} * block_k[j * D4 + {{ d }}u];
-            $$ endfor
-            var logit = dot(products, vec4<f32>(1.0));
-            $$ if masked
-            logit += load_mask(at_mask + first + j);
-            $$ endif
-            if (logit > top) {
-                let shrink = exp(top - logit);
-                $$ for d in range(e4)
-                sum{{ d }} *= shrink;
-                $$ endfor
-                total *= shrink;
-                top = logit;
-            }
-            let weight = exp(logit - top);
-            total += weight;
-            $$ for d in range(e4)
-            sum{{ d }} += weight * block_v[j * E4 + {{ d }}u];
-            $$ endfor
+    let at_q = params.q_first + batch * params.q_batch + head * params.q_head;
+    let at_k = params.k_first + batch * params.k_batch + head / params.share * params.k_head;
+    let at_v = params.v_first + batch * params.v_batch + head / params.share * params.v_head;
+    $$ for b in range(q_loads)
+    {
+        let i = local + {{ b * wg }}u;
+        $$ if (ty * per_rows * d4) % wg
+        if (i < ROWS * D4) {
+        $$ else
+        {
+        $$ endif
+            let row = min(first_row + i / D4, params.queries - 1u);
+            block_q[i / D4][i % D4] = quad_q(at_q + row * params.q_row, i % D4) * params.scale;
         }
     }
+    $$ endfor
+    $$ for i in range(per_rows)
+    let row{{ i }} = ty + {{ i }}u * TY;
+    var top{{ i }} = LOWEST;
+    var total{{ i }} = 0.0;
+    $$ if masked
+    let at_mask{{ i }} = batch * params.mask_batch + head * params.mask_head
+        + min(first_row + row{{ i }}, params.queries - 1u) * params.mask_row;
+    $$ endif
+    $$ for j in range(per_values)
+    var y{{ i }}_{{ j }} = vec4<f32>();
+    $$ endfor
+    $$ endfor
+    $$ for b in range(k_loads)
+    var next_k{{ b }} = key_quad(at_k, 0u, local + {{ b * wg }}u);
+    $$ endfor
 
-    // The invocations of a query put their parts together.
-    tops[local] = vec2<f32>(top, total);
-    workgroupBarrier();
-    let leader = local - own;
-    var most = LOWEST;
-    for (var i = 0u; i < SPLIT; i++) { most = max(most, tops[leader + i].x); }
-    var whole = 0.0;
-    for (var i = 0u; i < SPLIT; i++) { whole += tops[leader + i].y * exp(tops[leader + i].x - most); }
-    let shrink = exp(top - most);
-    let at_y = batch * params.y_batch + head * params.y_head + query * params.y_row;
-    $$ for d in range(e4)
-    workgroupBarrier();
-    parts[local] = sum{{ d }} * shrink;
-    workgroupBarrier();
-    if ({{ d }}u % SPLIT == own && row < params.queries) {
-        var result = vec4<f32>();
-        for (var i = 0u; i < SPLIT; i++) { result += parts[leader + i]; }
-        $$ if clear_nan
-        if (whole > 0.0) { result /= whole; } else { result = vec4<f32>(); }
-        $$ else
-        result /= whole;
+    for (var first = 0u; first < params.keys; first += KEYS) {
+        $$ if skips
+        // Hidden is what weighs nothing, whatever its logit: -inf, or a very low number beside a logit that is none.
+        $$ for i in range(per_rows)
+        {
+            $$ for j in range(quads_keys)
+            let m = mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
+            if (!hides(m, top{{ i }} > HIGH)) { visible = first + 1u; }
+            $$ endfor
+        }
+        $$ endfor
+        if (workgroupUniformLoad(&visible) != first + 1u) {
+            $$ for b in range(k_loads)
+            next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+            $$ endfor
+            continue;
+        }
         $$ endif
-        $$ if quads
-        store4_y(at_y / 4u + {{ d }}u, result);
-        $$ else
-        for (var i = 0u; i < 4u; i++) { if ({{ 4 * d }}u + i < params.e) { store_y(at_y + {{ 4 * d }}u + i, result[i]); } }
+        $$ for b in range(k_loads)
+        {
+            let i = local + {{ b * wg }}u;
+            $$ if (keys * d4) % wg
+            if (i < KEYS * D4) {
+            $$ else
+            {
+            $$ endif
+                let key = i / D4;
+                block_kv[key % 4u * (KEYS / 4u) + key / 4u][i % D4] = next_k{{ b }};
+            }
+        }
+        $$ endfor
+        workgroupBarrier();
+        $$ if ahead
+        $$ for b in range(v_loads)
+        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u);
+        $$ endfor
         $$ endif
+
+        // Logits.
+        $$ for i in range(per_rows)
+        $$ for j in range(quads_keys)
+        var s{{ i }}_{{ j }} = vec4<f32>();
+        $$ endfor
+        $$ endfor
+        $$ if unroll_d == d4
+        const d = 0u;
+        {
+        $$ else
+        for (var d = 0u; d < D4; d += {{ unroll_d }}u) {
+        $$ endif
+            $$ for u in range(unroll_d)
+            {
+                $$ for i in range(per_rows)
+                let q{{ i }} = block_q[row{{ i }}][d + {{ u }}u];
+                $$ endfor
+                $$ for j in range(quads_keys)
+                {
+                    $$ for c in range(4)
+                    let k{{ c }} = block_kv[{{ c }}u * (KEYS / 4u) + tx + {{ j }}u * TX][d + {{ u }}u];
+                    $$ endfor
+                    $$ for c in range(4)
+                    let t{{ c }} = vec4<f32>(k0[{{ c }}], k1[{{ c }}], k2[{{ c }}], k3[{{ c }}]);
+                    $$ endfor
+                    $$ for c in range(4)
+                    $$ for i in range(per_rows)
+                    s{{ i }}_{{ j }} += q{{ i }}[{{ c }}] * t{{ c }};
+                    $$ endfor
+                    $$ endfor
+                }
+                $$ endfor
+            }
+            $$ endfor
+        }
+        $$ if masked
+        $$ for i in range(per_rows)
+        $$ for j in range(quads_keys)
+        s{{ i }}_{{ j }} += mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
+        $$ endfor
+        $$ endfor
+        $$ endif
+
+        // The largest logit of each row. Keys behind the last one count as hidden.
+        $$ for j in range(quads_keys)
+        let seen{{ j }} = vec4<u32>(first + 4u * (tx + {{ j }}u * TX)) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.keys);
+        $$ endfor
+        $$ for i in range(per_rows)
+        var own{{ i }} = LOWEST;
+        $$ for j in range(quads_keys)
+        {
+            let s = select(vec4<f32>(LOWEST), s{{ i }}_{{ j }}, seen{{ j }});
+            own{{ i }} = larger(own{{ i }}, larger(larger(s.x, s.y), larger(s.z, s.w)));
+        }
+        $$ endfor
+        shared_tops[row{{ i }}][tx] = own{{ i }};
+        $$ endfor
+        workgroupBarrier();
+
+        // Weights, and values in the place of the keys.
+        $$ for i in range(per_rows)
+        {
+            var most = top{{ i }};
+            $$ for t in range(tx)
+            most = larger(most, shared_tops[row{{ i }}][{{ t }}]);
+            $$ endfor
+            let shrink = exp(top{{ i }} - most);
+            top{{ i }} = most;
+            total{{ i }} *= shrink;
+            $$ for j in range(per_values)
+            y{{ i }}_{{ j }} *= shrink;
+            $$ endfor
+            $$ for j in range(quads_keys)
+            {
+                let p = select(vec4<f32>(), exp(s{{ i }}_{{ j }} - most), seen{{ j }});
+                total{{ i }} += p.x + p.y + p.z + p.w;
+                block_p[row{{ i }}][tx + {{ j }}u * TX] = p;
+            }
+            $$ endfor
+        }
+        $$ endfor
+        $$ for b in range(v_loads)
+        $$ if not ahead
+        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u);
+        $$ endif
+        $$ endfor
+        $$ for b in range(v_loads)
+        {
+            let i = local + {{ b * wg }}u;
+            $$ if (keys * e4) % wg
+            if (i < KEYS * E4) {
+            $$ else
+            {
+            $$ endif
+                block_kv[i / E4][i % E4] = next_v{{ b }};
+            }
+        }
+        $$ endfor
+        workgroupBarrier();
+        $$ if ahead
+        $$ for b in range(k_loads)
+        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+        $$ endfor
+        $$ endif
+
+        $$ if unroll_k == keys // 4
+        const k = 0u;
+        {
+        $$ else
+        for (var k = 0u; k < KEYS / 4u; k += {{ unroll_k }}u) {
+        $$ endif
+            $$ for u in range(unroll_k)
+            {
+                $$ for i in range(per_rows)
+                let p{{ i }} = block_p[row{{ i }}][k + {{ u }}u];
+                $$ endfor
+                $$ for c in range(4)
+                $$ for j in range(per_values)
+                {
+                    let v = block_kv[4u * k + {{ 4 * u + c }}u][tx + {{ j }}u * TX];
+                    $$ for i in range(per_rows)
+                    y{{ i }}_{{ j }} += p{{ i }}[{{ c }}] * v;
+                    $$ endfor
+                }
+                $$ endfor
+                $$ endfor
+            }
+            $$ endfor
+        }
+        $$ if not ahead
+        $$ for b in range(k_loads)
+        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+        $$ endfor
+        $$ endif
+        workgroupBarrier();
+    }
+
+    // The invocations of a row have a part of its sum of weights each.
+    $$ for i in range(per_rows)
+    shared_tops[row{{ i }}][tx] = total{{ i }};
+    $$ endfor
+    workgroupBarrier();
+    $$ for i in range(per_rows)
+    {
+        let row = first_row + row{{ i }};
+        var whole = 0.0;
+        for (var t = 0u; t < TX; t++) { whole += shared_tops[row{{ i }}][t]; }
+        let at_y = batch * params.y_batch + head * params.y_head + row * params.y_row;
+        $$ for j in range(per_values)
+        if (row < params.queries && tx + {{ j }}u * TX < E4) {
+            $$ if clear_nan
+            var result = vec4<f32>();
+            if (whole > 0.0) { result = y{{ i }}_{{ j }} / whole; }
+            $$ else
+            let result = y{{ i }}_{{ j }} / whole;
+            $$ endif
+            $$ if quads
+            store4_y(at_y / 4u + tx + {{ j }}u * TX, result);
+            $$ else
+            let e = 4u * (tx + {{ j }}u * TX);
+            for (var c = 0u; c < min(4u, params.e - e); c++) { store_y(at_y + e + c, result[c]); }
+            $$ endif
+        }
+        $$ endfor
     }
     $$ endfor
 }

@@ -9,16 +9,21 @@
 //   y  [N, OH, OW, CO]           written in quads, or one by one if CO % 4 != 0
 //   Needs: one group, real numbers.  Padded taps count as 0.
 //   The slice of x is stored transposed, four rows a vec4; lanes of 32 cover 8 quads of columns by 4 of rows.
-//   Dispatch: (ceil(pixels/ROWS) * ceil(CO/COLUMNS)) workgroups
+//   PARTS groups of WG invocations share the sums of a workgroup, each a part of every sum, and meet in workgroup memory:
+//   for products with fewer workgroups than a device runs at a time.
+//   With SPLIT > 1 workgroups share sums as well: y [SPLIT, pixels, 4*ceil(CO/4)] has the parts, for product_parts.
+//   Dispatch: (ceil(pixels/ROWS) * ceil(CO/COLUMNS) * SPLIT) workgroups
 
 {{ prelude }}
-const WG: u32 = {{ workgroup }}u;
+const WG: u32 = {{ workgroup }}u; // invocations of a part
 const ROWS: u32 = {{ rows }}u;
 const COLUMNS: u32 = {{ columns }}u;
 const DEPTH: u32 = {{ depth }}u;
 const PR: u32 = {{ per_rows }}u;
 const PC: u32 = {{ per_columns }}u;
 const BUFFERS: u32 = {{ buffers }}u;
+const PARTS: u32 = {{ parts }}u;
+const SPLIT: u32 = {{ split }}u;
 const UNROLL: u32 = {{ unroll }}u;
 // RAGGED: 1 if the last slice of a sum is not full; UNIT: elements of x in one load.
 const RAGGED: u32 = {{ ragged }}u;
@@ -29,15 +34,20 @@ const DOWN: u32 = ROWS / PR;
 const X_BLOCKS: u32 = ROWS / 4u * (DEPTH / 4u); // four rows by four products each
 const W_QUADS: u32 = DEPTH * QUADS;
 {$ include "_epilogue.wgsl" $}
+$$ if split == 1
 {$ include "_put.wgsl" $}
+$$ endif
 
 $$ set x_blocks = (rows * depth // 16 + workgroup - 1) // workgroup
 $$ set w_quads = (columns * depth // 4 + workgroup - 1) // workgroup
 $$ set x_partial = (rows * depth // 16) % workgroup != 0
 $$ set w_partial = (columns * depth // 4) % workgroup != 0
 // A row more than needed keeps transposing stores apart in memory banks.
-var<workgroup> x_tile: array<array<array<vec4<f32>, ROWS / 4u + 1u>, DEPTH>, BUFFERS>;
-var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, BUFFERS>;
+var<workgroup> x_tile: array<array<array<vec4<f32>, ROWS / 4u + 1u>, DEPTH>, BUFFERS * PARTS>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, BUFFERS * PARTS>;
+$$ if parts > 1
+var<workgroup> met: array<array<vec4<f32>, WG>, {{ per_rows * per_columns // 4 }}>;
+$$ endif
 
 // Where product k of a row is loaded from, in loads.
 struct Place { inside: bool, at: u32 }
@@ -81,6 +91,12 @@ fn place_of(row: Row, k: u32) -> Place {
 }
 $$ endif
 
+$$ if split > 1
+fn keep(share: u32, pixel: u32, c4: u32, sum: vec4<f32>) {
+    if (pixel < params.pixels && c4 < params.co4) { store4_y((share * params.pixels + pixel) * params.co4 + c4, sum); }
+}
+$$ endif
+
 // What is fetched early and widened late: a conversion would wait for the memory before the products are done.
 $$ if quads
 alias Factors = x_raw;
@@ -114,14 +130,28 @@ fn weights_at(k: u32, c4: u32) -> w_raw {
     return select(w_raw(), fetch4_w(select(0u, k, inside) * params.co4 + c4), inside);
 }
 
-@compute @workgroup_size(WG)
+@compute @workgroup_size(WG * PARTS)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
+    @builtin(local_invocation_index) invocation: u32,
 ) {
+    $$ if parts > 1
+    let local = invocation % WG;
+    let part = invocation / WG;
+    $$ else
+    let local = invocation;
+    const part = 0u;
+    $$ endif
     let blocks = (params.co4 + QUADS - 1u) / QUADS;
+    $$ if split > 1
+    let tiles = (params.pixels + ROWS - 1u) / ROWS * blocks;
+    let share = (group.x + group.y * groups.x) / tiles; // spare workgroups of a folded dispatch have none
+    let index = (group.x + group.y * groups.x) % tiles;
+    $$ else
+    const share = 0u;
     let index = group.x + group.y * groups.x;
+    $$ endif
     let first_row = index / blocks * ROWS;
     let first_quad = index % blocks * QUADS;
     let lane = local % 32u;
@@ -155,10 +185,11 @@ fn main(
     $$ endfor
     $$ endfor
 
-    let steps = (products() + DEPTH - 1u) / DEPTH;
+    let steps = (products() + DEPTH * PARTS * SPLIT - 1u) / (DEPTH * PARTS * SPLIT);
+    let begin = (share * PARTS + part) * steps * DEPTH;
     for (var step = 0u; step <= steps; step++) {
-        let slot = step % BUFFERS;
-        let done = (step + BUFFERS - 1u) % BUFFERS;
+        let slot = part * BUFFERS + step % BUFFERS;
+        let done = part * BUFFERS + (step + BUFFERS - 1u) % BUFFERS;
         if (step < steps) {
             $$ for b in range(x_blocks)
             $$ if x_partial
@@ -167,13 +198,13 @@ fn main(
             {
             $$ endif
                 $$ for i in range(4)
-                next_x{{ b }}_{{ i }} = factors_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                next_x{{ b }}_{{ i }} = factors_at(x_at{{ b }}_{{ i }}, begin + step * DEPTH + x_k{{ b }});
                 $$ if lifted
-                next_z{{ b }}_{{ i }} = addends_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                next_z{{ b }}_{{ i }} = addends_at(x_at{{ b }}_{{ i }}, begin + step * DEPTH + x_k{{ b }});
                 $$ endif
                 $$ endfor
                 $$ if gated
-                next_gate{{ b }} = load4_gate(min(step * DEPTH + x_k{{ b }}, products() - 1u) / 4u);
+                next_gate{{ b }} = load4_gate(min(begin + step * DEPTH + x_k{{ b }}, products() - 1u) / 4u);
                 $$ endif
             }
             $$ endfor
@@ -183,7 +214,7 @@ fn main(
             $$ else
             {
             $$ endif
-                next_w{{ b }} = weights_at(step * DEPTH + w_k{{ b }}, w_at{{ b }});
+                next_w{{ b }} = weights_at(begin + step * DEPTH + w_k{{ b }}, w_at{{ b }});
             }
             $$ endfor
         }
@@ -246,12 +277,43 @@ fn main(
         workgroupBarrier();
     }
 
+    $$ if parts > 1
+    for (var other = 1u; other < PARTS; other++) {
+        if (part == other) {
+            $$ for i in range(per_rows)
+            $$ for j in range(per_columns // 4)
+            met[{{ i * (per_columns // 4) + j }}][local] = s{{ i }}_{{ j }};
+            $$ endfor
+            $$ endfor
+        }
+        workgroupBarrier();
+        if (part == 0u) {
+            $$ for i in range(per_rows)
+            $$ for j in range(per_columns // 4)
+            s{{ i }}_{{ j }} += met[{{ i * (per_columns // 4) + j }}][local];
+            $$ endfor
+            $$ endfor
+        }
+        workgroupBarrier();
+    }
+    if (part > 0u) { return; }
+    $$ endif
+    $$ if split > 1
+    if (share >= SPLIT) { return; }
+    $$ endif
     $$ for i in range(per_rows)
     $$ for j in range(per_columns // 4)
+    $$ if split > 1
+    keep(
+        share, first_row + 4u * (ty + {{ i // 4 }}u * DOWN) + {{ i % 4 }}u, first_quad + tx + {{ j }}u * ACROSS,
+        s{{ i }}_{{ j }},
+    );
+    $$ else
     put(
         first_row + 4u * (ty + {{ i // 4 }}u * DOWN) + {{ i % 4 }}u, first_quad + tx + {{ j }}u * ACROSS,
         s{{ i }}_{{ j }},
     );
+    $$ endif
     $$ endfor
     $$ endfor
 }

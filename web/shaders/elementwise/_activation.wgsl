@@ -1,6 +1,6 @@
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh.
+//   v is four numbers; clamps, hard_swish, sigmoid, silu, tanh, gelu and gelu_tanh, which is by tanh.
 //   Needs: params.low and params.high where it is a clamp by "bounds", which may be infinite; a NaN stays one there.
 
 $$ if activation == "bounds"
@@ -34,6 +34,16 @@ $$ elif activation == "tanh"
 fn activate(v: vec4<f32>) -> vec4<f32> {
     let e = exp(-2.0 * abs(v));
     return sign(v) * (1.0 - e) / (1.0 + e);
+}
+$$ elif activation == "gelu"
+{$ include "_erf.wgsl" $}
+fn activate(v: vec4<f32>) -> vec4<f32> { return gelu(v); }
+$$ elif activation == "gelu_tanh"
+// (1 + tanh(t)) / 2 = sigmoid(2 t), and 2 sqrt(2/pi) = 1.59...
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let t = 1.5957691216057308 * (v + 0.044715 * v * v * v);
+    let e = exp(-abs(t));
+    return v * select(e, vec4<f32>(1.0), t >= vec4<f32>(0.0)) / (1.0 + e);
 }
 $$ else
 fn activate(v: vec4<f32>) -> vec4<f32> { return v; }

@@ -5,14 +5,14 @@
 
 alias x_v = a_v;
 
-$$ if needs_math
+$$ if needs_math and not integer
 {$ include "_math.wgsl" $}
 {$ include "_erf.wgsl" $}
 $$ endif
 $$ if "power(" in formula
 {$ include "_power.wgsl" $}
 $$ endif
-$$ if "quotient(" in formula or "modulo(" in formula
+$$ if integer and ("quotient(" in formula or "modulo(" in formula)
 {$ include "_integer_division.wgsl" $}
 $$ endif
 {{ formula }}

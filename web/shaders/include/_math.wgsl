@@ -37,3 +37,21 @@ fn quarter_sin(x: vec4<f32>, turns: i32) -> vec4<f32> {
 }
 
 fn reduced_tan(x: vec4<f32>) -> vec4<f32> { return quarter_sin(x, 0) / quarter_sin(x, 1); }
+
+// a // b and a % b of Python. A GPU's quotient may be off by a few units, so that x / x lies below 1: the next multiple of b
+// then fits into a as well.
+fn fits(rest: vec4<f32>, b: vec4<f32>) -> vec4<bool> {
+    return (rest == vec4<f32>(0.0)) | ((rest < vec4<f32>(0.0)) == (b < vec4<f32>(0.0)));
+}
+
+fn floor_quotient(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let q = floor(a / b);
+    return select(q, q + 1.0, fits(a - b * (q + 1.0), b));
+}
+
+fn modulo(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let q = floor(a / b);
+    let rest = a - b * q;
+    let after = a - b * (q + 1.0);
+    return select(select(rest + b, rest, fits(rest, b)), after, fits(after, b));
+}

@@ -32,7 +32,7 @@ fn carried(whole: x_v, part: x_v) -> acc_v {
 fn combine(a: acc_v, b: acc_v) -> acc_v { return carried(a.whole + b.whole, a.part + b.part); }
 fn step(a: acc_v, x: x_v) -> acc_v {
     let count = x_v(x_t(params.reduced));
-    let part = x % count;
+    let part = x - x / count * count; // drivers disagree about % of negative numbers
     let below = part < x_v(0);
     return combine(a, acc_v(x / count - select(x_v(0), x_v(1), below), select(part, part + count, below)));
 }

@@ -25,10 +25,11 @@ export class EngineClient {
   #started; // {worker, waiting, stop}: a worker that has been told to start, its events so far, how to end its downloads
   #cause; // by first.js: {code, message} of what is behind a failure, or null
   #worker = null;
-  #threads = new EngineThreads((failure) => this.#worker && this.#post("threadFailed", failure));
+  #threads = new EngineThreads(() => this.#settings.manifest["static/thread_worker.js"].url, (failure) => this.#worker && this.#post("threadFailed", failure));
   #life = null; // AbortController: nothing that an ended worker says is heard
   #heartbeat = null;
   #restarts = 0;
+  #selected = 0; // models that were asked for and not answered yet
   #id = 0;
   #flying = new Map(); // id -> {tag, sent, single, answer} of the pictures in flight, in order
   #backpressure = new Backpressure();
@@ -51,6 +52,11 @@ export class EngineClient {
     return this.#worker !== null;
   }
 
+  /** Whether there is a model to look at things with: a known one, or the user's. */
+  get modelled() {
+    return Boolean(this.#settings.model || this.#settings.files);
+  }
+
   /** Whether a picture handed in now would start at once. */
   get idle() {
     return this.ready && this.#flying.size < this.#backpressure.limit && !this.#waiting;
@@ -59,6 +65,7 @@ export class EngineClient {
   /** Starts the worker, anew if there is one. */
   start() {
     this.#end();
+    this.#selected = 0;
     state("starting");
     const { worker, waiting, stop } = this.#started ?? this.#fresh();
     this.#started = null;
@@ -103,10 +110,13 @@ export class EngineClient {
     this.start();
   }
 
-  /** Hands in a picture (transferred) or what else the task takes; `live`: as one of many. The newest wins over those that wait. */
-  detect(given, tag, live) {
+  /**
+   * Hands in a picture (transferred) or what else the task takes; `live`: as one of many; `file`: {width, height} of a file
+   * that it is a smaller copy of. The newest wins over those that wait.
+   */
+  detect(given, tag, live, file) {
     this.drop();
-    this.#waiting = { given, tag, live };
+    this.#waiting = { given, tag, live, file };
     this.#next();
   }
 
@@ -116,14 +126,15 @@ export class EngineClient {
     this.#waiting = null;
   }
 
-  /** Changes what runs, some of {backend, model, options}; `ready` follows. Starts the engine if it had given up. */
+  /** Changes what runs, some of {backend, model, options, files}; `ready` follows. Starts the engine if it had given up. */
   select(wanted) {
     this.#settings = { ...this.#settings, ...wanted };
     if (!this.#worker) return this.restart();
     state("starting");
     this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
-    const { backend, model, options } = this.#settings;
-    this.#post("select", { backend, model, options });
+    this.#selected += 1;
+    const { backend, model, options, files } = this.#settings;
+    this.#post("select", { backend, model, options, files });
   }
 
   /** Has frames of videos painted as `look` says, where their masks stay on the GPU; null: never. */
@@ -148,9 +159,12 @@ export class EngineClient {
     return this.ready;
   }
 
-  /** Runs Python on a picture (transferred) or what else the page shows; `printed` and `shown`, then `ran` follow. Whether it could be asked for. */
-  runCode(code, given) {
-    if (this.ready) this.#post("runCode", { code, given }, owned(given));
+  /**
+   * Runs Python on a picture (transferred) or what else the page shows; `printed` and `shown`, then `ran` follow. `foreign`:
+   * it came with a link, and reaches nothing that the site keeps. Whether it could be asked for.
+   */
+  runCode(code, given, foreign) {
+    if (this.ready) this.#post("runCode", { code, given, foreign }, owned(given));
     return this.ready;
   }
 
@@ -167,12 +181,12 @@ export class EngineClient {
   }
 
   #next() {
-    if (!this.ready || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
-    const { given, tag, live } = this.#waiting;
+    if (!this.ready || !this.modelled || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
+    const { given, tag, live, file } = this.#waiting;
     this.#waiting = null;
     for (const other of this.#flying.values()) other.single = false;
     this.#flying.set(++this.#id, { tag, sent: performance.now(), single: this.#flying.size === 0, answer: null });
-    this.#post("detect", { id: this.#id, given, live }, owned(given));
+    this.#post("detect", { id: this.#id, given, live, file }, owned(given));
   }
 
   /** Passes answers on in the order of their pictures. */
@@ -199,6 +213,8 @@ export class EngineClient {
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready" || message.type === "started") {
       this.#heartbeat.ready = true;
+      this.#selected = Math.max(this.#selected - 1, 0);
+      if (message.type === "started" && !this.#selected) this.#settings = { ...this.#settings, files: undefined }; // refused
       state("ready");
       this.#backpressure = new Backpressure(message.overlaps);
       this.#next(); // the picture that waits is looked at while the page shows what it hears

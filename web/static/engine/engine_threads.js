@@ -2,15 +2,19 @@
 
 export class EngineThreads {
   #workers = new Map(); // id -> Worker
+  #script;
   #failed;
 
-  /** `failed({id, message})` hears of a thread that could not be loaded, or fell over. */
-  constructor(failed) {
-    this.#failed = failed;
+  /** `script()` is the address of the threads' script; `failed({id, message})` hears of one that was not loaded, or fell over. */
+  constructor(script, failed) {
+    [this.#script, this.#failed] = [script, failed];
   }
 
-  /** Starts a worker and hands it its end of the channel to the engine. */
+  /** Starts a worker and hands it its end of the channel to the engine. No other script: code from links runs in the engine. */
   start({ id, url, name, port }) {
+    if (new URL(url, document.baseURI).href !== new URL(this.#script(), document.baseURI).href) {
+      return this.#failed({ id, message: `${url} is not the script of the engine's threads` });
+    }
     const worker = new Worker(url, { type: "module", name });
     worker.onerror = (event) => {
       event.preventDefault();

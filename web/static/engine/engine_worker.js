@@ -2,6 +2,7 @@
 // It decides nothing: what a message means is settled there. The messages are defined in webinfer/page/messages.toml.
 // It comes to the browser as one file with all that it imports.
 
+import { closeDoors } from "./closed_doors.js";
 import { Downloads } from "../startup/downloads.js";
 import { GPU } from "../gpu/gpu.js";
 import { lateFiles } from "../startup/late_models.js";
@@ -91,9 +92,9 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), tellProgress));
   const prefetch = new Prefetch(downloads, startThread);
   const needs = facts.foreseen?.needs[backend]; // a lab's own site foresees nothing
-  if (task) prefetch.models([model, ...also], facts.models);
-  if (task && needs) prefetch.plans([model, ...also], facts.foreseen, needs);
-  if (task && needs?.gpu) prefetch.device(facts.foreseen.gpu);
+  if (model) prefetch.models([model, ...also], facts.models);
+  if (model && needs) prefetch.plans([model, ...also], facts.foreseen, needs);
+  if (model && needs?.gpu) prefetch.device(facts.foreseen.gpu);
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
@@ -115,7 +116,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
   const tellKept = (there) => post("kept", { there });
-  const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, task ? warmUp : () => {}); // a lab's own site has none
+  const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, model ? warmUp : () => {}); // a lab's own site has none
   setTimeout(() => downloads.checked().catch(doubted).then(settled).finally(keep), SETTLED_MS);
 }
 
@@ -144,28 +145,30 @@ async function warmUp() {
 
 const HANDLERS = {
   start,
-  detect: async ({ id, given, live }) => {
+  detect: async ({ id, given, live, file }) => {
     try {
       const found = live ? await painted.result(engine, given) : null;
       if (found) post("result", { id, ...found }, [found.found[0].painted]);
-      else await engine.detect(id, forPython(given), live);
+      else await engine.detect(id, forPython(given), live, file?.width ?? 0, file?.height ?? 0);
     } finally {
       given.close?.();
     }
   },
   paint: ({ look }) => painted.paint(look),
-  select: async ({ backend, model, options }) => {
+  select: async ({ backend, model, options, files }) => {
     const added = await more([model]);
-    await downloads.counting(() => downloads.flowing(engine.select(backend, model, JSON.stringify(options), JSON.stringify(added))));
+    if (files) await bringRest(); // readers of other formats
+    await downloads.counting(() => downloads.flowing(engine.select(backend, model, JSON.stringify(options), JSON.stringify(added), forPython(files ?? null))));
   },
   plan: () => engine.plan(),
   profile: () => engine.profile(),
   tune: ({ budget }) => engine.tune(budget),
   exportTuning: () => engine.export_tuning(),
   importTuning: ({ text }) => engine.import_tuning(text),
-  runCode: async ({ code, given }) => {
+  runCode: async ({ code, given, foreign }) => {
     try {
       await bringRest();
+      if (foreign) closeDoors();
       await downloads.counting(() => engine.run_code(code, forPython(given)));
     } finally {
       given?.close?.();

@@ -1,19 +1,19 @@
 // Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 
-export const VERSION = 12;
+export const VERSION = 13;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
-  detect: { id: "number", given: "any", live: "flag" },
+  detect: { id: "number", given: "any", live: "flag", file: "object?" },
   paint: { look: "object?" },
-  select: { backend: "text", model: "text", options: "object" },
+  select: { backend: "text", model: "text", options: "object", files: "object?" },
   plan: {},
   profile: {},
   tune: { budget: "number" },
   exportTuning: {},
   importTuning: { text: "text" },
   ask: { id: "number", action: "text", fields: "object" },
-  runCode: { code: "text", given: "any?" },
+  runCode: { code: "text", foreign: "flag", given: "any?" },
   stop: {},
   ping: {},
   threadFailed: { id: "number", message: "text" },

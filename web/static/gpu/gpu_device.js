@@ -68,6 +68,7 @@ class Device {
     this.lost = "";
     this.waiting = new Set(); // what a loss refuses
     this.errors = [];
+    this.shared = new Map(); // buffers of several programs: how many more than one
     this.staging = []; // buffers of `read` for the next one, the newest last
     this.readable = new WeakSet(); // buffers that `read` has read
     this.pipelines = [];
@@ -103,6 +104,14 @@ class Device {
       this.waiting.add(reject);
       promise.then(resolve, reject).finally(() => this.waiting.delete(reject));
     });
+  }
+
+  /** One program less needs a buffer. */
+  release(buffer) {
+    const more = this.shared.get(buffer) ?? 0;
+    this.shared.delete(buffer);
+    if (more > 1) this.shared.set(buffer, more - 1);
+    else if (!more) buffer.destroy();
   }
 
   raiseUncaptured() {
@@ -180,11 +189,11 @@ class Device {
   }
 
   /** A program of JSON {label, buffers: sizes, dispatches: [{label, pipeline, bindings, groups}]}. */
-  async createProgram(json, uniforms) {
+  async createProgram(json, uniforms, ...others) {
     const recipe = JSON.parse(json);
     const program = new this.Program(this, recipe.label);
     try {
-      await this.scoped(() => program.create(recipe, uniforms));
+      await this.scoped(() => program.create(recipe, uniforms, others));
     } catch (error) {
       program.close();
       throw error;

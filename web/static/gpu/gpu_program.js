@@ -24,10 +24,17 @@ export class Program {
     this.proven = false;
   }
 
-  create({ buffers, dispatches }, uniforms) {
+  /** `others`: for each null of `buffers` another program, and the number of its buffer that is taken. */
+  create({ buffers, dispatches }, uniforms, others = []) {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     const gpu = this.device.gpu;
-    this.buffers = buffers.map((size) => gpu.createBuffer({ label: this.label, size, usage }));
+    const { shared } = this.device;
+    const taken = ([program, number]) => {
+      const buffer = program.buffers[number];
+      shared.set(buffer, (shared.get(buffer) ?? 0) + 1);
+      return buffer;
+    };
+    this.buffers = buffers.map((size) => (size === null ? taken(others.splice(0, 2)) : gpu.createBuffer({ label: this.label, size, usage })));
     withBytes(uniforms, (bytes) => {
       const size = Math.max(16, bytes.length);
       const uniform = gpu.createBuffer({ size, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
@@ -45,6 +52,29 @@ export class Program {
       resource: { buffer: others.get(number) ?? this.buffers[number], offset, size },
     }));
     return { ...step, group: this.device.gpu.createBindGroup({ label: step.label, layout: step.made.layout, entries }) };
+  }
+
+  /**
+   * Goes on with other sizes, JSON {sizes: [[buffer, bytes], …], steps: [[number, bindings or null, groups], …]}: buffers
+   * that are made anew, the bytes of all parameters, and steps with other bindings or workgroups. No run is under way.
+   */
+  async rebind(json, uniforms) {
+    const { sizes, steps } = JSON.parse(json);
+    const change = () => {
+      for (const [number, size] of sizes) {
+        const { usage } = this.buffers[number];
+        this.buffers[number].destroy();
+        this.buffers[number] = this.device.gpu.createBuffer({ label: this.label, size, usage });
+      }
+      this.write(this.buffers.length - 1, uniforms);
+      for (const [number, bindings, groups] of steps) {
+        const step = { ...this.steps[number], groups };
+        this.steps[number] = bindings ? this.bound({ ...step, bindings }, new Map()) : step;
+      }
+      for (const { free } of this.readings.splice(0)) for (const staging of free) staging.destroy();
+      this.ahead.clear();
+    };
+    await (sizes.length ? this.device.scoped(change) : change());
   }
 
   /** Copies bytes to a buffer, from byte `offset` on, ordered before the next run. */
@@ -215,7 +245,7 @@ export class Program {
   }
 
   close() {
-    for (const buffer of this.buffers) buffer.destroy();
+    for (const buffer of this.buffers) this.device.release(buffer);
     for (const { free } of this.readings) for (const staging of free) staging.destroy();
     for (const list of this.spare.values()) for (const buffer of list) buffer.destroy();
     this.buffers = [];

@@ -19,6 +19,12 @@ export function grab(video) {
   return "VideoFrame" in self ? Promise.resolve(new VideoFrame(video)) : createImageBitmap(video);
 }
 
+/** The cameras of this device, {id, name}. Browsers name them once one has been allowed. */
+export async function cameras() {
+  const found = await navigator.mediaDevices.enumerateDevices();
+  return found.filter(({ kind }) => kind === "videoinput").map(({ deviceId, label }, at) => ({ id: deviceId, name: label || `Camera ${at + 1}` }));
+}
+
 /** Calls `onFrame(video)` for each new frame as long as it is `wanted()`. */
 export function eachFrame(video, wanted, onFrame) {
   const again = video.requestVideoFrameCallback?.bind(video) ?? requestAnimationFrame;
@@ -54,15 +60,21 @@ export class Camera {
     return this.#stream?.getVideoTracks()[0]?.getSettings().facingMode !== "environment";
   }
 
-  /** True once the camera runs, false if it was stopped meanwhile; throws CameraError. */
-  async start() {
+  /** The camera that runs, as the browser calls it. */
+  get device() {
+    return this.#stream?.getVideoTracks()[0]?.getSettings().deviceId ?? "";
+  }
+
+  /** True once the camera runs, false if it was stopped meanwhile; `device`: which one, else the browser's choice. Throws CameraError. */
+  async start(device = "") {
     if (!navigator.mediaDevices?.getUserMedia) {
       throw new CameraError("no-camera", "Cameras need a secure address: open this page by https or on localhost.");
     }
     const turn = ++this.#wanted;
     let stream;
     try {
-      stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 1280 }, height: { ideal: 720 } } });
+      const which = device ? { deviceId: { exact: device } } : {};
+      stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 1280 }, height: { ideal: 720 }, ...which } });
     } catch (error) {
       throw new CameraError(...(REASONS[error.name] ?? ["camera-busy", `The camera could not be opened: ${error.message}.`]));
     }

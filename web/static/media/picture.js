@@ -3,8 +3,10 @@
 import { CodedError } from "../engine/coded_error.js";
 import { declaredSize } from "./picture_head.js";
 
-const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
+export const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
 const HEIC = /hei[cf]/i; // what phones of Apple's save, in types and names
+const VECTORS = /svg/i;
+const VECTOR_SIDE = 1024; // pixels that a vector drawing becomes on its longer side, as tall as a page shows one
 const MAX_PIXELS = 100e6; // of a file: to decode them takes four times as many bytes
 
 /** A file that cannot be shown; `code` is "bad-image" for what is not a picture, "limit" for what is too large. */
@@ -15,8 +17,9 @@ export class PictureError extends CodedError {
 }
 
 /** `image` (anything that createImageBitmap takes) as a bitmap of at most MAX_SIDE pixels a side. */
-export async function bitmapOf(image) {
-  const bitmap = await createImageBitmap(image);
+export const bitmapOf = async (image) => shrunk(await createImageBitmap(image));
+
+async function shrunk(bitmap) {
   const scale = MAX_SIDE / Math.max(bitmap.width, bitmap.height);
   if (scale >= 1) return bitmap;
   const resizeWidth = Math.max(1, Math.round(bitmap.width * scale));
@@ -28,14 +31,36 @@ export async function bitmapOf(image) {
   }
 }
 
-/** The picture in a file, turned upright as its EXIF data says; throws PictureError. */
+/** The drawing in an SVG file as a bitmap: only an <img> element reads those, and it runs none of their scripts. */
+async function vectorBitmap(file) {
+  const image = new Image();
+  image.src = URL.createObjectURL(file);
+  try {
+    await image.decode();
+    const [width, height] = [image.naturalWidth || VECTOR_SIDE, image.naturalHeight || VECTOR_SIDE]; // 0: it declares none
+    const scale = VECTOR_SIDE / Math.max(width, height);
+    const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)));
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return canvas.transferToImageBitmap();
+  } finally {
+    URL.revokeObjectURL(image.src);
+  }
+}
+
+/**
+ * {bitmap, size}: the picture in a file, turned upright as its EXIF data says, and its width and height where the bitmap is
+ * a smaller copy; throws PictureError.
+ */
 export async function openPicture(file) {
   const name = file.name ? `“${file.name}”` : "This";
-  const wanted = "Choose a JPEG, PNG, WebP, AVIF, GIF or BMP picture.";
+  const wanted = "Choose a JPEG, PNG, WebP, AVIF, GIF, BMP or SVG picture.";
   if (file.size === 0) throw new PictureError(`${name} is empty (0 bytes). ${wanted}`);
   await refuseEnormous(file, name);
   try {
-    return await bitmapOf(file);
+    const whole = await (VECTORS.test(file.type || file.name) ? vectorBitmap(file) : createImageBitmap(file));
+    const { width, height } = whole;
+    const bitmap = await shrunk(whole);
+    return { bitmap, size: bitmap.width < width || bitmap.height < height ? { width, height } : null };
   } catch {
     const kind = file.type || "unknown type";
     const size = `${file.size.toLocaleString("en")} bytes`;

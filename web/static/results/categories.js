@@ -1,12 +1,15 @@
-// Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
+// Results of the kind "categories": what a picture shows, as bars at its lower edge, or what a text is, as bars below it;
+// the best on top.
 
 import { shareOf } from "../ui/dom.js";
+import { drawBar, fitted, inks, setFont } from "../ui/drawing.js";
 import { COLOUR } from "../ui/overlay.js";
 
 const MOST = 3; // bars over the picture; the table has all
 
 /** Draws categories over the picture of a view (overlay.js). */
-export function draw(view, found) {
+export function draw(view, found, schema, beside) {
+  if (typeof beside?.text === "string") return drawText(view, found, beside.text);
   const { context, scale, picture, unit } = view;
   const [left, right] = [Math.max(0, view.left), Math.min(view.width, view.left + picture.width * scale)]; // what is seen of it
   const low = Math.min(view.height, view.top + picture.height * scale);
@@ -25,5 +28,26 @@ export function draw(view, found) {
     context.globalAlpha = 1;
     context.fillStyle = "#ffffff";
     context.fillText(`${label || `class ${index}`}  ${shareOf(score)}`, left + gap + 8 * unit, y + line / 2);
+  });
+}
+
+const ROW = 52; // pixels of the page
+
+function drawText({ context, width, height }, found, text) {
+  const colours = inks();
+  const [left, across] = [20, width - 40];
+  setFont(context, 16, 650);
+  context.fillStyle = colours.ink;
+  context.fillText(fitted(context, text ? `“${text}”` : "Write a text", across), left, 26);
+  found.slice(0, Math.max(1, Math.floor((height - 48) / ROW))).forEach(({ label, index, score }, i) => {
+    const y = 62 + i * ROW;
+    setFont(context, 15);
+    context.fillStyle = colours.ink;
+    context.fillText(fitted(context, label || `class ${index}`, across - 72), left, y);
+    setFont(context, 15, 650);
+    context.fillStyle = colours.accent;
+    const share = shareOf(score);
+    context.fillText(share, left + across - context.measureText(share).width, y);
+    drawBar(context, left, y + 14, across, 8, score, colours);
   });
 }

@@ -55,7 +55,8 @@ function drawBox(context, left, top, width, height, unit) {
   strokeEdged(context, path, COLOUR, 2.5 * unit, 5 * unit);
 }
 
-function drawLabel({ context, width, unit }, text, left, top) {
+/** Writes a label above a box whose corner is at `left` and `top` of the view. */
+export function drawLabel({ context, width, unit }, text, left, top) {
   context.font = `600 ${13 * unit}px system-ui, sans-serif`;
   const [across, down] = [context.measureText(text).width + 12 * unit, 20 * unit];
   const x = Math.min(Math.max(0, left), width - across);

@@ -1,6 +1,7 @@
 // Results of the kind "landmarks": points of things, and the lines between them that the task declares
 // (webinfer/tasks/base.py, ResultSchema: fields of the kind "landmarks").
 
+import { drawLabel } from "./detections.js";
 import { COLOUR, drawPoint, strokeEdged } from "../ui/overlay.js";
 
 const COLOURS = [COLOUR, "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
@@ -16,6 +17,10 @@ export function draw(view, found, schema) {
       const points = one[name]?.landmarks ?? one[name]; // of a part that is a thing of its own
       if (points) drawField(view, points, lines, COLOURS[i % COLOURS.length]);
     });
+    if (one.gesture) {
+      const { left, top, width } = one.box;
+      drawLabel(view, one.gesture.replaceAll("_", " "), view.x(view.mirrored ? left + width : left), view.y(top));
+    }
   }
 }
 

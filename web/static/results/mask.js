@@ -7,6 +7,8 @@ import { drawWhole } from "../ui/overlay.js";
 const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
 const SHARP = [0.25, 0.75]; // probabilities that are background and foreground for sure
 const BLUR = 1 / 40; // of the picture's longer side
+const DEPTHS = "depths"; // the name of results of depth estimation
+const HEAT = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]]; // Matplotlib's "plasma"
 const effects = { blur: "Blur", mask: "Mask", colour: "Colour", picture: "Picture" };
 const chosen = { effect: "blur", colour: "#1f6f5c", picture: null };
 const layers = new Map(); // canvases that are used again
@@ -86,10 +88,11 @@ export function look() {
   };
 }
 
-/** Draws masks over the picture of a view (overlay.js). */
-export function draw(view, found) {
+/** Draws masks over the picture of a view (overlay.js), maps of depth as colours. */
+export function draw(view, found, schema) {
   for (const mask of found) {
-    if (mask.painted) {
+    if (schema.name === DEPTHS) drawWhole(view, heat(mask));
+    else if (mask.painted) {
       if (chosen.effect === "picture" && chosen.picture) drawWhole(view, background(view));
       drawWhole(view, mask.painted);
     } else if (chosen.effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
@@ -104,8 +107,24 @@ export function draw(view, found) {
   }
 }
 
+/** A map of depth as a picture: far is dark blue, near is yellow. */
+function heat({ width, height, values }) {
+  const canvas = layer("heat", width, height);
+  const image = new ImageData(width, height);
+  const last = HEAT.length - 1;
+  values.forEach((value, at) => {
+    const place = Math.min(1, Math.max(0, value)) * last;
+    const below = Math.min(last - 1, Math.floor(place));
+    for (let i = 0; i < 3; i += 1) image.data[4 * at + i] = HEAT[below][i] + (place - below) * (HEAT[below + 1][i] - HEAT[below][i]);
+    image.data[4 * at + 3] = 255;
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
 /** A mask in words. */
-export function describe({ width, height, values }) {
+export function describe({ width, height, values, low, high }) {
+  if (low !== undefined) return { "Model's range": `${low.toPrecision(3)} to ${high.toPrecision(3)}`, Pixels: `${width} × ${height}` };
   if (!values) return { Mask: "stays on the GPU", Pixels: `${width} × ${height}` };
   let sum = 0;
   for (const value of values) sum += value;
@@ -113,7 +132,8 @@ export function describe({ width, height, values }) {
 }
 
 /** Puts what can be chosen into `box`; `parameters` are those of the page's address, `changed(name, value)` hears of changes. */
-export function controls(box, parameters, changed) {
+export function controls(box, parameters, changed, { name } = {}) {
+  if (name === DEPTHS) return;
   if (effects[parameters.get("effect")]) chosen.effect = parameters.get("effect");
   if (/^#[0-9a-f]{6}$/.test(parameters.get("colour"))) chosen.colour = parameters.get("colour");
   const group = choices("Background", "effect", effects, chosen.effect);

@@ -20,7 +20,7 @@ export class Source {
   constructor({ engine, troubles, settings, progress, changed }) {
     Object.assign(this, { mirrored: false });
     [this.#engine, this.#troubles, this.#settings, this.#progress, this.#changed] = [engine, troubles, settings, progress, changed];
-    watchFiles(byId("stage"), ([file]) => this.showFile(file), (error) => troubles.show(error));
+    watchFiles(byId("stage"), (files) => this.showFiles(files), (error) => troubles.show(error));
   }
 
   async #show(kind, file, turn) {
@@ -51,7 +51,7 @@ export class Source {
   }
 
   /** Shows a file of the user's. */
-  async showFile(file) {
+  async showFiles([file]) {
     const turn = ++this.#opened;
     try {
       await this.#show("file", file, turn);

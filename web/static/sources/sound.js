@@ -56,7 +56,7 @@ export class Source {
     Object.assign(this, { mirrored: false });
     [this.#engine, this.#troubles, this.#settings, this.#progress] = [engine, troubles, settings, progress];
     [this.#changed, this.#redraw] = [changed, redraw];
-    watchFiles(byId("stage"), ([file]) => this.showFile(file), (error) => troubles.show(error));
+    watchFiles(byId("stage"), (files) => this.showFiles(files), (error) => troubles.show(error));
     const player = byId("player");
     const mark = () => {
       const part = player.currentTime / (this.current.about?.seconds || 1);
@@ -102,7 +102,7 @@ export class Source {
   }
 
   /** Shows the recording in a file. */
-  async showFile(file) {
+  async showFiles([file]) {
     this.#letGo();
     const turn = ++this.#opened;
     try {

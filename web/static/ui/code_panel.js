@@ -3,11 +3,12 @@
 
 import { CodeEditor } from "./code_editor.js";
 import { linked, unlinked } from "./code_link.js";
-import { el, milliseconds, say } from "./dom.js";
+import { copyButton } from "./copy_button.js";
+import { byId, el, milliseconds, say } from "./dom.js";
 
 const LONG_MS = 5_000; // after which it is said how to end a run
 const OUTPUT_MS = 60; // between two times that output is shown: to lay it out takes long, and lines come by the thousand
-const FROM_LINK = "This code came from a link. Read it before you press Run: it can do whatever this page can do.";
+const FROM_LINK = "This code came from a link. Read it before you press Run: it can use the network, and what this page shows, your camera’s picture too. It cannot reach what this site keeps in your browser.";
 
 export class CodePanel {
   #lines; // as the page came with them
@@ -16,6 +17,7 @@ export class CodePanel {
   #editor;
   #running = false;
   #foreign = false; // whether the code came from a link and has not been run
+  #linked = false; // whether it came from a link, and was perhaps changed since
   #timer = 0;
   #printed = ""; // and not shown yet
   #showing = 0;
@@ -37,6 +39,8 @@ export class CodePanel {
       el("div", { class: "row" }, this.#run, this.#stop, button("Reset", () => this.#reset()), button("Copy link", () => this.#link())),
       this.#status, this.#output,
     );
+    const script = byId("script");
+    script?.after(el("div", { class: "row" }, copyButton("", () => script.textContent, script)));
     this.#editor = new CodeEditor(host, this.#lines, () => (this.#foreign ? this.#hold() : this.#start()));
   }
 
@@ -45,7 +49,7 @@ export class CodePanel {
     try {
       const code = await unlinked(location.hash);
       if (code !== this.#editor.text) this.#editor.text = code;
-      this.#foreign = true;
+      this.#foreign = this.#linked = true;
       this.#tell(FROM_LINK);
       this.#clear();
     } catch ({ message }) {
@@ -74,7 +78,7 @@ export class CodePanel {
     } catch {
       return this.#done("There is nothing to run it on yet. Choose something, then run again.");
     }
-    if (this.#engine.runCode(code, given)) return;
+    if (this.#engine.runCode(code, given, this.#linked)) return;
     given.close?.();
     this.#done("The engine is not running yet. Wait until it is, then run again.");
   }
@@ -143,7 +147,7 @@ export class CodePanel {
   #reset() {
     if (this.#editor.text !== this.#lines) this.#editor.text = this.#lines;
     history.replaceState(null, "", location.pathname + location.search);
-    this.#foreign = false;
+    this.#foreign = this.#linked = false;
     this.#tell("");
     if (this.#running) return;
     this.#clear();

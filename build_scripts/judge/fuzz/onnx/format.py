@@ -140,9 +140,13 @@ def _model(graph: FuzzGraph) -> onnx.ModelProto:
 def _graph(graph: FuzzGraph, name: str = "fuzz") -> onnx.GraphProto:
     stored = [numpy_helper.from_array(a, n) for n, a in graph.constants.items()]
     outputs = [_info(n, graph.values.get(n)) for n in graph.outputs]
-    return helper.make_graph(
-        list(map(_node, graph.nodes)), name, [_info(n, a) for n, a in graph.inputs.items()], outputs, stored
-    )
+    inputs = [_open(n, a) if graph.open_sizes else _info(n, a) for n, a in graph.inputs.items()]
+    return helper.make_graph(list(map(_node, graph.nodes)), name, inputs, outputs, stored)
+
+
+def _open(name: str, array: Array) -> onnx.ValueInfoProto:
+    shape = [f"{name}_{i}" for i in range(array.ndim)]
+    return helper.make_tensor_value_info(name, CODES[array.dtype.name], shape)
 
 
 def _info(name: str, array: Array | None) -> onnx.ValueInfoProto:

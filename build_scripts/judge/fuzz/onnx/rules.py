@@ -1,8 +1,10 @@
 """Where ONNX leaves open what comes out, or ONNX Runtime is known to do otherwise than ONNX says."""
 
+from functools import cache
+
 import numpy as np
 
-from build_scripts.judge.fuzz.graphs import FuzzNode
+from build_scripts.judge.fuzz.graphs import Array, FuzzNode
 from build_scripts.judge.fuzz.rules import (
     Difference,
     Rule,
@@ -28,6 +30,11 @@ _WEIGHTED = (
 _CELLS = (
     "Attention GRU Gelu LSTM RNN com.microsoft.BiasGelu com.microsoft.Gelu com.microsoft.FastGelu "
     "com.microsoft.MultiHeadAttention"
+).split()
+_FOLDED = "BatchNormalization InstanceNormalization".split()
+_INTEGER_PRODUCTS = (
+    "ConvInteger MatMulInteger QLinearConv QLinearMatMul com.microsoft.DynamicQuantizeMatMul "
+    "com.microsoft.MatMulIntegerToFloat"
 ).split()
 TIE = 1e-6  # of an axis
 _SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
@@ -101,6 +108,46 @@ def _at_a_tie(d: Difference, node: FuzzNode) -> bool:
     return False
 
 
+@cache
+def _sums_pairs_in_16_bits() -> bool:
+    """Whether the runtime, on a processor without dot products of bytes, adds two products of bytes in 16 bits."""
+    import onnx
+    import onnxruntime
+
+    a = onnx.helper.make_tensor_value_info("a", onnx.TensorProto.UINT8, [1, 2])
+    b = onnx.helper.make_tensor_value_info("b", onnx.TensorProto.INT8, [2, 1])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.INT32, [1, 1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "pair", [a, b], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (sum_,) = session.run(None, {"a": np.array([[255, 255]], np.uint8), "b": np.array([[127], [127]], np.int8)})
+    return int(sum_.item()) != 2 * 255 * 127
+
+
+def _a_pair_saturates(d: Difference, node: FuzzNode) -> bool:
+    """Whether two neighbouring products of a byte without and one with a sign make more than 16 bits hold."""
+    place = 3 if "QLinear" in node.op else 1
+    x, w = d.values.get(node.inputs[0]), d.values.get(node.inputs[place])
+    if x is None or w is None or w.dtype != np.int8 or not x.size or not w.size or not _sums_pairs_in_16_bits():
+        return False
+    if "Conv" in node.op:  # whose order of products is the runtime's own
+        most = np.sort(w.reshape(-1).astype(int))
+        return max(255 * int(most[-2:].sum()), -255 * int(most[:2].sum())) > np.iinfo(np.int16).max
+    a = _as_bytes(x).astype(int).reshape(-1, x.shape[-1])
+    pairs = [a[:, i : i + 2] @ w[i : i + 2].astype(int) for i in range(0, len(w), 2)]
+    return any(bool(((pair > 32767) | (pair < -32768)).any()) for pair in pairs)
+
+
+def _as_bytes(x: Array) -> Array:
+    """What the runtime multiplies: bytes without a sign; floats quantised as DynamicQuantizeLinear does."""
+    if x.dtype.kind != "f":
+        return x if x.dtype == np.uint8 else x.astype(int) + 128
+    low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
+    scale = (high - low) / 255 or 1.0
+    found: Array = np.clip(np.rint(x / scale) + np.rint(-low / scale), 0, 255)
+    return found
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -111,7 +158,12 @@ RULES: tuple[Rule, ...] = (
         reads_odd,
     ),
     Rule(
-        frozenset("ArgMax ArgMin ReduceMax ReduceMin".split()),
+        frozenset(_FOLDED),
+        "the runtime computes x * scale + (shift - mean * scale): with an infinite scale infinity less infinity",
+        reads_odd,
+    ),
+    Rule(
+        frozenset("ArgMax ArgMin ReduceMax ReduceMin ReduceLogSumExp".split()),
         "the runtime keeps the axis where nothing is to be compared",
         reads_nothing,
     ),
@@ -129,11 +181,21 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset(["DynamicQuantizeLinear"]), "ONNX gives a scale of 0 where all is 0; the runtime 1", _all_equal),
     Rule(frozenset(["Resize"]), "the runtime cuts interpolated integers, which rounding leaves below", _a_step_apart),
     Rule(frozenset(["Resize"]), "which element is the nearest to the border of two is a matter of rounding", _at_a_tie),
+    Rule(
+        frozenset(_INTEGER_PRODUCTS),
+        "without dot products of bytes in the processor, the runtime adds pairs of products in 16 bits, which saturate",
+        _a_pair_saturates,
+    ),
     Rule(frozenset(["Equal"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(frozenset(["ReduceMean"]), "the runtime takes means of int64 in float64", reads_beyond(2.0**53)),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", reads_nothing),
+    Rule(
+        frozenset(["GRU", "LSTM", "RNN"]),
+        "no steps leave the states as they were; the runtime gives 0 or what lies in its memory",
+        reads_nothing,
+    ),
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
     Rule(
         frozenset(["OneHot"]),

@@ -108,7 +108,8 @@ def _places(nodes: Sequence[FuzzNode]) -> dict[str, str]:
 
 def _files(graph: FuzzGraph) -> dict[str, bytes]:
     places = _places(graph.nodes)
-    nodes = [writer.placeholder(n, a.shape, KINDS[a.dtype.name]) for n, a in graph.inputs.items()]
+    shapes = {n: [-1] * a.ndim if graph.open_sizes else a.shape for n, a in graph.inputs.items()}
+    nodes = [writer.placeholder(n, shapes[n], KINDS[a.dtype.name]) for n, a in graph.inputs.items()]
     for node in graph.nodes:
         inputs = [places.get(name, name) for name in node.inputs]
         nodes.append(writer.node(node.outputs[0], node.op, *inputs, **node.attrs))

@@ -64,6 +64,17 @@ def _reads_floats(difference: Difference, node: FuzzNode) -> bool:
     return any(a.dtype.kind == "f" for a in difference.read(node))
 
 
+def _updates_itself(difference: Difference, node: FuzzNode) -> bool:
+    """Whether the updates are the tensor that is updated."""
+    return node.inputs[0] == node.inputs[2]
+
+
+def _square_overflows(d: Difference, node: FuzzNode) -> bool:
+    """Whether an integer goes in whose square no integer of its type holds."""
+    (x,) = d.read(node)
+    return x.dtype.kind in "iu" and bool((np.square(x.astype(np.float64)) > np.iinfo(x.dtype).max).any())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(["Cast"]), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -75,6 +86,12 @@ RULES: tuple[Rule, ...] = (
         "the runtime takes the last batch where several axes broadcast",
         _product_is_another,
     ),
+    Rule(
+        frozenset(["TensorScatterUpdate"]),
+        "the runtime writes into the tensor that it still reads updates from",
+        _updates_itself,
+    ),
+    Rule(frozenset(["Square"]), "what squares become that the integer type does not hold is open", _square_overflows),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(
         frozenset(["FusedBatchNormV3"]),

@@ -49,7 +49,9 @@ class Tflite:
                 if name in graph.constants:
                     indices[name] = writer.constant(name, np.asarray(array), quant)
                 elif name in graph.inputs:
-                    indices[name] = writer.input(name, np.asarray(array).shape, np.asarray(array).dtype.name, quant)
+                    shape = np.asarray(array).shape
+                    signature = {"shape_signature": [-1] * len(shape)} if graph.open_sizes else {}
+                    indices[name] = writer.input(name, shape, np.asarray(array).dtype.name, quant, **signature)
                 else:
                     indices[name] = writer.tensor(name, () if array is None else array.shape, dtype, quant)
             return indices[name]

@@ -9,6 +9,7 @@ from build_scripts.judge.fuzz.rules import (
     nearly_equal,
     odd_taps,
     powers_overflow,
+    reads_beyond,
     reads_nan,
     reads_negative_zero,
     reads_odd,
@@ -82,6 +83,18 @@ def _by_channel(d: Difference, node: FuzzNode) -> bool:
     return any(len(quant.scales) > 1 for name in node.inputs if (quant := d.graph.quants.get(name)) is not None)
 
 
+def _nothing_multiplied(d: Difference, node: FuzzNode) -> bool:
+    """Whether a product has one factor, whose scale is not the result's."""
+    (x, *_), quants = d.read(node), [d.graph.quants.get(name) for name in (node.inputs[0], node.outputs[0])]
+    return quants[0] != quants[1] and x.size == sum(y.size for y in d.made(node))
+
+
+def _least_by_minus_one(d: Difference, node: FuzzNode) -> bool:
+    """Whether the least integer is divided by -1: the quotient is one more than its type holds."""
+    a, b = d.read(node)
+    return a.dtype.kind == "i" and bool(((a == np.iinfo(a.dtype).min) & (b == -1)).any())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -105,13 +118,20 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
     Rule(frozenset(["DIV"]), "LiteRT shifts by more than 31 bits where less than a step comes out", _less_than_a_step),
+    Rule(frozenset(["ONE_HOT"]), "LiteRT cuts positions to 32 bits", reads_beyond(2.0**31)),
     Rule(frozenset(["QUANTIZE"]), "LiteRT wraps around what lies 2^31 steps from zero", _beyond_int32),
     Rule(frozenset(["GELU"]), "minus infinity gives its limit, 0; LiteRT multiplies it by 0", reads_odd),
     Rule(
-        frozenset(elementwise.ROWS) - {"QUANTIZE", "DEQUANTIZE"},
+        frozenset(elementwise.ROWS) - {"QUANTIZE", "DEQUANTIZE"} | {"BATCH_MATMUL", "L2_NORMALIZATION"},
         "TFLite has one scale for all but weights; LiteRT takes 0 for the scale of a tensor with several",
         _by_channel,
     ),
     Rule(frozenset(_COMPARISONS), "whether numbers that rounding sets apart are equal is open", nearly_equal),
+    Rule(
+        frozenset(["REDUCE_PROD"]), "LiteRT copies a stored number that nothing is multiplied by", _nothing_multiplied
+    ),
+    Rule(
+        frozenset(["DIV"]), "what a quotient becomes that the integer type does not hold is open", _least_by_minus_one
+    ),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
 )

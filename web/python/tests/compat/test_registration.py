@@ -56,6 +56,10 @@ assert metadata.version("onnxruntime") == ort.__version__
 assert metadata.version("tflite-runtime") and metadata.version("ai_edge_litert")
 assert "onnxruntime" in [found.name for found in metadata.distributions()]
 assert util.find_spec("onnxruntime") and not util.find_spec("onnxruntime.quantization")
+webinfer.compat.install("tensorflow")
+import tensorflow as tf
+import tensorflow.lite
+assert tf.lite.Interpreter is Interpreter and not hasattr(tf, "keras")
 webinfer.compat.uninstall()
 assert util.find_spec("onnxruntime") is None and "onnxruntime" not in sys.modules
 print("ok")

@@ -83,6 +83,57 @@ def test_estimators_give_the_answers_of_scikit_learn() -> None:
     assert np.allclose(found.numpy().ravel(), regressor.predict(table), atol=1e-4)
 
 
+def test_classifiers_without_probabilities_are_converted_too() -> None:
+    pytest.importorskip("skl2onnx")
+    from sklearn.datasets import load_iris
+    from sklearn.svm import LinearSVC
+
+    table, labels = load_iris(return_X_y=True)
+    classifier = LinearSVC().fit(table, labels)
+    with webinfer.from_sklearn(classifier, table).session(backend="wasm") as session:
+        found = next(iter(session.run(table.astype(np.float32)).values())).numpy()
+    assert np.array_equal(found, classifier.predict(table))
+
+
+OLD_ML = "The model is using version 4 of domain 'ai.onnx.ml' not supported yet by this library."
+NO_OPTION = "Option 'zipmap' not in ['nocl', 'raw_scores'] for class 'LinearSVC'."
+
+
+@pytest.mark.parametrize(
+    "refused", [[NameError(NO_OPTION)], [RuntimeError(OLD_ML)], [RuntimeError(OLD_ML), NameError(NO_OPTION)]]
+)
+def test_what_a_converter_refuses_is_left_out(refused, monkeypatch) -> None:
+    """As for LinearSVC, which has no option for probabilities, and IsolationForest, which needs older operators."""
+    pytest.importorskip("onnx")
+    from onnx import load_from_string
+    from tests.compat.onnx_files import product
+
+    asked, left = [], list(refused)
+
+    def to_onnx(estimator, sample, options=None, target_opset=None):
+        asked.append((options, target_opset))
+        if left:
+            raise left.pop(0)
+        return load_from_string(product())
+
+    monkeypatch.setitem(sys.modules, "skl2onnx", types.SimpleNamespace(to_onnx=to_onnx))
+    estimator = types.SimpleNamespace(classes_=[0, 1])
+    assert isinstance(webinfer.from_sklearn(estimator, np.zeros((2, 3), np.float32)), OnnxModel)
+    kinds = {type(error) for error in refused}
+    assert asked[0] == ({id(estimator): {"zipmap": False}}, None)
+    assert (asked[-1][0] is None) == (NameError in kinds)
+    assert asked[-1][1] == ({"": 18, "ai.onnx.ml": 3} if RuntimeError in kinds else None)
+
+
+def test_other_errors_of_a_converter_are_told(monkeypatch) -> None:
+    def to_onnx(estimator, sample, options=None, target_opset=None):
+        raise RuntimeError("no converter")
+
+    monkeypatch.setitem(sys.modules, "skl2onnx", types.SimpleNamespace(to_onnx=to_onnx))
+    with pytest.raises(UnsupportedOpError, match="no converter"):
+        webinfer.from_sklearn(types.SimpleNamespace(), np.zeros((2, 3), np.float32))
+
+
 def test_modules_give_the_answers_of_pytorch() -> None:
     torch = pytest.importorskip("torch")
     layers = torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Dropout(), torch.nn.Linear(144, 5)

@@ -16,6 +16,7 @@ from webinfer.errors import IntegrityError
 from webinfer.host import cache_folder, kernels_native
 from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.native import NativeHost
+from webinfer.package import compile_model
 
 NAME = "webinfer-relaxed.wasm"
 BUILT = kernels_native.kernel_folder()
@@ -25,9 +26,9 @@ BUILT = kernels_native.kernel_folder()
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of what is stored, empty; no module is compiled yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kernels_native._module.cache_clear()
+    kernels_native.compiled_build.cache_clear()
     yield tmp_path / "webinfer"
-    kernels_native._module.cache_clear()
+    kernels_native.compiled_build.cache_clear()
 
 
 def damages(data: bytes) -> Iterator[bytes]:
@@ -82,29 +83,29 @@ def test_a_damaged_kernel_module_is_a_typed_error(module: Path) -> None:
         with pytest.raises(IntegrityError, match=NAME):
             asyncio.run(webinfer.load(model(), backend="wasm"))
     module.write_bytes(small)
-    kernels_native._module("relaxed")
+    kernels_native.compiled_build("relaxed")
 
 
 def test_damaged_machine_code_is_not_run(cache: Path, module: Path, caplog: pytest.LogCaptureFixture) -> None:
-    kernels_native._module("relaxed")
+    kernels_native.compiled_build("relaxed")
     (file,) = cache.glob("machine-code.*")
     whole = file.read_bytes()
     for damaged in damages(whole):
         file.write_bytes(damaged)
         caplog.clear()
-        kernels_native._module.cache_clear()
-        kernels_native._module("relaxed")
+        kernels_native.compiled_build.cache_clear()
+        kernels_native.compiled_build("relaxed")
         assert caplog.messages == [f"{file.name} was stored here and is damaged or not of this user; it is made anew"]
         assert file.read_bytes() == whole
 
 
 def test_machine_code_of_another_compiler_is_made_anew(cache: Path, module: Path) -> None:
-    kernels_native._module("relaxed")
+    kernels_native.compiled_build("relaxed")
     (file,) = cache.glob("machine-code.*")
     whole = file.read_bytes()
     cache_folder.remember(file.name, b"of another version")
-    kernels_native._module.cache_clear()
-    kernels_native._module("relaxed")
+    kernels_native.compiled_build.cache_clear()
+    kernels_native.compiled_build("relaxed")
     assert file.read_bytes() == whole
 
 
@@ -112,3 +113,19 @@ def test_machine_code_of_few_modules_is_kept(cache: Path) -> None:
     for number in range(5):
         cache_folder.remember(f"machine-code.{number}", b"code", 3)
     assert sorted(file.name for file in cache.iterdir()) == [f"machine-code.{number}" for number in (2, 3, 4)]
+
+
+def test_a_packages_machine_code_is_stored_beside_that_of_builds(cache: Path) -> None:
+    """A worker that opens a package compiles its module once on a machine, not at each start."""
+    package = asyncio.run(compile_model(model(), backend="wasm", builds=("simd128",), threads=False))
+
+    def run() -> bytes:
+        with webinfer.load_sync(package, backend="wasm", threads=1) as session:
+            return b"".join(tensor.tobytes() for tensor in session.run(session.noise(1)).values())
+
+    wanted = run()
+    (file,) = cache.glob("package-code.*")
+    whole, made = file.read_bytes(), file.stat().st_mtime_ns
+    assert (run(), file.stat().st_mtime_ns) == (wanted, made)
+    file.write_bytes(whole[:-1])
+    assert (run(), file.read_bytes()) == (wanted, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,22 @@ def _tensor(dtype: str, *numbers: float) -> Any:
     return numpy_helper.from_array(np.array(numbers, dtype))
 
 
+def _vectors(kind: str, numbers: tuple[float, float, float] = (0.5, 0.25, 3.0), **more: Any) -> dict[str, Any]:
+    """Six vectors of three features, and what lies between them."""
+    return {"kernel_type": kind, "kernel_params": list(numbers), "n_supports": 6, "rho": [0.25],
+            "coefficients": _RNG.uniform(-1, 1, 6).tolist(), "support_vectors": _RNG.uniform(-1, 1, 18).tolist(),
+            **more}  # fmt: skip
+
+
+def _duels(kind: str, sizes: Sequence[int], **more: Any) -> dict[str, Any]:
+    """Support vectors of classes of so many each."""
+    count, classes = sum(sizes), len(sizes)
+    return {"kernel_type": kind, "support_vectors": _RNG.uniform(-1, 1, 3 * count).tolist(),
+            "coefficients": _RNG.uniform(-1, 1, (classes - 1) * count).tolist(), "vectors_per_class": list(sizes),
+            "rho": _RNG.uniform(-0.3, 0.3, classes * (classes - 1) // 2).tolist(),
+            "kernel_params": [0.7, 0.4, 3.0], "classlabels_ints": list(range(3, 3 + classes)), **more}  # fmt: skip
+
+
 _CLASSES, _TREES = {"classlabels_int64s": [7, -2, 4]}, "ai.onnx.ml.TreeEnsemble"
 RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "trees, classes": (_TREES + "Classifier", [_table()], [], _trees("class", [[0], [1], [2]], **_CLASSES)),
@@ -68,6 +85,12 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         _trees("class", [[0]], least=0, classlabels_int64s=[0, 1])),
     "trees, one score of two": (_TREES + "Classifier", [_table()], [],
         _trees("class", [[0]], mode="BRANCH_GT", classlabels_int64s=[0, 1], base_values=[0.25])),
+    "trees, logistic of the first class's share": (_TREES + "Classifier", [_table()], [],
+        _trees("class", [[0]], least=0, post_transform="LOGISTIC", classlabels_int64s=[0, 1], base_values=[-0.4])),
+    "trees, logistic of the second class's share": (_TREES + "Classifier", [_table()], [],
+        _trees("class", [[1]], least=0, post_transform="LOGISTIC", classlabels_int64s=[0, 1])),
+    "trees, base values beside the second class": (_TREES + "Classifier", [_table()], [],
+        _trees("class", [[1]], post_transform="LOGISTIC", classlabels_int64s=[0, 1], base_values=[0.7])),
     "trees, numbers": (_TREES + "Regressor", [_table()], [],
         _trees("target", [[0, 1], [1]], mode="BRANCH_GTE", n_targets=2, base_values=[1.0, 2.0], missing=True)),
     "trees, means": (_TREES + "Regressor", [_table()], [],
@@ -80,6 +103,22 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
          "nodes_falsenodeids": [1, 3, 4], "nodes_falseleafs": [1, 1, 1], "leaf_targetids": [0, 1, 0, 1, 0],
          "leaf_weights": _tensor("f4", 0.5, 1, -2, 3, 0.125), "n_targets": 2, "post_transform": 1,
          "aggregate_function": 1}),
+    **{f"support vectors, {kind}": ("ai.onnx.ml.SVMRegressor", [_RNG.uniform(-1, 1, (5, 3)).astype("f4")], [],
+        _vectors(kind)) for kind in ("LINEAR", "POLY", "RBF", "SIGMOID")},
+    "support vectors of one class": ("ai.onnx.ml.SVMRegressor", [_RNG.uniform(-1, 1, (5, 3)).astype("f4")], [],
+        _vectors("RBF", one_class=1)),
+    "support vectors that are a line": ("ai.onnx.ml.SVMRegressor", [_RNG.uniform(-1, 1, (5, 3)).astype("f4")], [],
+        {"kernel_type": "LINEAR", "coefficients": [0.5, -1.0, 2.0], "rho": [0.75], "kernel_params": [0.0, 0.0, 3.0]}),
+    **{f"support vectors of {len(sizes)} classes, {kind}": (
+        "ai.onnx.ml.SVMClassifier", [_RNG.uniform(-1, 1, (9, 3)).astype("f4")], [], _duels(kind, sizes, **more))
+        for kind, sizes, more in (
+            ("RBF", (2, 3), {}), ("LINEAR", (2, 1, 3), {}), ("POLY", (1, 2, 2, 1), {"post_transform": "LOGISTIC"}),
+            ("SIGMOID", (3, 1, 2), {"post_transform": "SOFTMAX"}))},
+    **{f"support vectors that are lines, {name}": (
+        "ai.onnx.ml.SVMClassifier", [_RNG.uniform(-1, 1, (9, 3)).astype("f4")], [],
+        {"kernel_type": "LINEAR", "coefficients": _RNG.uniform(low, 1, 3 * count).tolist(), "rho": [0.1],
+         "kernel_params": [0.0, 0.0, 3.0], "classlabels_ints": list(range(5, 5 + count))})
+        for name, count, low in (("two classes", 2, -1), ("two classes, positive", 2, 0), ("three classes", 3, -1))},
     "a line between classes": ("ai.onnx.ml.LinearClassifier", [_RNG.uniform(-1, 1, (4, 3)).astype("f4")], [],
         {"coefficients": _RNG.uniform(-1, 1, 6).tolist(), "intercepts": [0.1, -0.1], "classlabels_ints": [4, 2],
          "post_transform": "LOGISTIC"}),

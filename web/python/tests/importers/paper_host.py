@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from webinfer.errors import OutOfMemoryError
+from webinfer.errors import BackendUnavailableError, OutOfMemoryError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 
@@ -13,7 +13,7 @@ MOST_BYTES = 64 * 2**20
 
 
 class _PaperKernels:
-    isa, threads, heap_base = "simd128", 1, 65536
+    isa, threads, heap_base, notes_load = "simd128", 1, 65536, False
 
     def __init__(self, abi: int) -> None:
         self._abi, self._size = abi, 65536
@@ -42,6 +42,8 @@ class _PaperKernels:
 
 
 class _PaperHost:
+    knows_cores = True
+
     def __init__(self, abi: int) -> None:
         self._abi = abi
 
@@ -55,15 +57,16 @@ def plan(graph: Graph) -> None:
     Raises:  the backend's typed errors; AssertionError if it would write outside the memory.
     """
     from webinfer.backends import wasm
-    from webinfer.backends.wasm.kernel_table import ABI
+    from webinfer.backends.wasm.kernel_table import KERNELS
 
-    asyncio.run(wasm.build(graph, cast(Host, _PaperHost(ABI)))).close()
+    asyncio.run(wasm.build(graph, cast(Host, _PaperHost(KERNELS.abi)))).close()
 
 
 def can_plan() -> bool:
-    """Whether the kernel table, which the build generates, is there."""
+    """Whether the kernels' signatures, which their build writes, are there."""
+    from webinfer.backends.wasm.kernel_table import KERNELS
+
     try:
-        import webinfer.backends.wasm.kernel_table  # noqa: F401
-    except ImportError:
+        return bool(KERNELS)
+    except BackendUnavailableError:
         return False
-    return True

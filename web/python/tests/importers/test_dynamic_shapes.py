@@ -25,7 +25,7 @@ def test_open_sizes_are_what_the_file_says_unless_they_are_bound() -> None:
     assert graph.outputs[0].type.shape == (5, 21)
 
 
-@pytest.mark.parametrize("wanted", [(2, 8, 8, 3), (1, 8, 8, 4), (1, 8, 8), (1, 0, 8, 3), (1, -1, 8, 3)], ids=str)
+@pytest.mark.parametrize("wanted", [(2, 8, 8, 3), (1, 8, 8, 4), (1, 8, 8), (1, -1, 8, 3)], ids=str)
 def test_fixed_sizes_cannot_be_bound(wanted: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"allows \(1, any, any, 3\)"):
         read_model(residual(), shapes={"image": wanted})

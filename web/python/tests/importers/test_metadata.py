@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
+from typing import Any
 
+import flatbuffers
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -67,3 +69,45 @@ def test_files_appended_to_a_tflite_model_are_read(file: str, content: str, told
     damaged = bytearray(data)
     damaged[len(model) + 2] ^= 0xFF
     assert metadata(bytes(damaged)) == {}
+
+
+def scores_from(least: float) -> bytes:
+    """A TFLite model whose metadata says that its output's classes count from this score on."""
+    b = flatbuffers.Builder(0)
+
+    def table(**slots: Any) -> int:
+        b.StartObject(8)
+        for slot, (write, value, default) in slots.items():
+            write(int(slot[1:]), value, default)
+        return int(b.EndObject())
+
+    def tables(*rows: int) -> int:
+        b.StartVector(4, len(rows), 4)
+        for row in reversed(rows):
+            b.PrependUOffsetTRelative(row)
+        return int(b.EndVector())
+
+    def link(value: int) -> tuple[Any, int, int]:
+        return b.PrependUOffsetTRelativeSlot, value, 0
+
+    options = table(_0=(b.PrependFloat32Slot, least, 0.0))
+    unit = table(_0=(b.PrependUint8Slot, 3, 0), _1=link(options))
+    output = table(_4=link(tables(unit)))
+    graph = table(_3=link(tables(output)))
+    b.Finish(table(_3=link(tables(graph))), b"M001")
+    told, b = bytes(b.Output()), flatbuffers.Builder(0)
+    data, name = b.CreateByteVector(told), b.CreateString("TFLITE_METADATA")
+    buffers = tables(table(_0=link(data)))
+    rows = tables(table(_0=link(name), _1=(b.PrependUint32Slot, 0, 0)))
+    b.Finish(table(_4=link(buffers), _6=link(rows)), b"TFL3")
+    return bytes(b.Output())
+
+
+def test_the_score_from_which_classes_count_is_read_of_a_tflite_file() -> None:
+    model = scores_from(0.625)
+    assert metadata(model) == {"score_threshold": "0.625"}
+    assert metadata(bytes(residual())) == {}
+    for at in range(8, len(model), 3):  # damaged bytes say something else, or nothing
+        damaged = bytearray(model)
+        damaged[at] ^= 0xFF
+        assert len(metadata(bytes(damaged))) <= 1

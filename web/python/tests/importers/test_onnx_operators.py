@@ -227,7 +227,8 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
 }  # fmt: skip
 _OUTPUTS = {
     "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
-    "MaxPool": 2, "Unique": 4, "TreeEnsembleClassifier": 2, "LinearClassifier": 2, "EmbedLayerNormalization": 2,
+    "MaxPool": 2, "Unique": 4, "TreeEnsembleClassifier": 2, "LinearClassifier": 2, "SVMClassifier": 2,
+    "EmbedLayerNormalization": 2,
     "packed attention, a mask of pairs, a past": 2, "packed attention, a past, none ahead": 2,
 }  # fmt: skip
 

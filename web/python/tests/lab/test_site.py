@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from webinfer.errors import InputError, IntegrityError
-from webinfer.host import published_files
+from webinfer.host import published_table
 from webinfer.lab import pyodide_files, site
 from webinfer.lab.errors import NoSiteError
 
@@ -91,7 +91,7 @@ def test_a_folder_stands_in_for_npm_if_it_is_whole(npm: Path, tmp_path: Path) ->
 
 
 def test_a_checkout_knows_no_pyodide_to_fetch() -> None:
-    assert "pyodide" not in published_files.table()
+    assert "pyodide" not in published_table.table()
     with pytest.raises(NoSiteError, match="checkout"):
         pyodide_files.pyodide_files(None)
 

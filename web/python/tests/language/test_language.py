@@ -17,12 +17,12 @@ from tests.webgpu.devices import HARDWARE
 import webinfer
 from webinfer.backends import registry
 from webinfer.backends.base import PartExecutor
-from webinfer.backends.wasm.kernel_constants import BLOCKS_MAX_ROWS
 from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
+from webinfer.kernel_constants import BLOCKS_MAX_ROWS
 from webinfer.language.generator import TextGenerator
 from webinfer.language.pretokenizer import split
 from webinfer.language.sampling import Sampling, Stop
@@ -322,6 +322,9 @@ def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -
 
     text, vector = run(whole())
     assert run(streamed()) == text
+    with webinfer.pipeline("text-generation", MODEL) as generator:  # in a script
+        assert generator(CHAT, max_tokens=8) == text
+        assert generator("ab", max_tokens=2) is not None
     assert sum(x * x for x in vector) == pytest.approx(1)
     for wrong in ({"backend": "reference"}, {"overflow": "?"}, {"context": 0}):
         with pytest.raises(InputError):

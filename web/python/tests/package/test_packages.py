@@ -118,7 +118,7 @@ def test_a_kernel_that_another_one_calls_stays() -> None:
 
 
 def test_kernels_of_another_interface_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webinfer.package.compiling.ABI", 7)
+    monkeypatch.setattr("webinfer.backends.wasm.kernel_table.KernelTable.abi", 7)
     with pytest.raises(KernelError, match="the engine needs 7; rebuild both together"):
         run(compile_model(model(), backend="wasm", builds=("scalar",)))
 

@@ -20,7 +20,7 @@ from tests.session.test_session import IMAGE, model
 import webinfer
 from webinfer.dtypes import DType
 from webinfer.graph.ir import TensorType, Value
-from webinfer.host.kernels_native import _engine
+from webinfer.host.kernels_native import kernel_engine
 from webinfer.package import compile_model, compile_wasm
 from webinfer.package.standalone import npy_head
 
@@ -41,8 +41,10 @@ class Instance:
     """A module without imports, as wasmtime runs it."""
 
     def __init__(self, data: bytes) -> None:
-        self.store = wasmtime.Store(_engine())
-        self.exports: Any = wasmtime.Instance(self.store, wasmtime.Module(_engine(), data), []).exports(self.store)
+        self.store = wasmtime.Store(kernel_engine())
+        self.exports: Any = wasmtime.Instance(self.store, wasmtime.Module(kernel_engine(), data), []).exports(
+            self.store
+        )
 
     def __call__(self, name: str, *args: int) -> Any:
         return self.exports[name](self.store, *args)
@@ -104,11 +106,11 @@ def test_what_is_kept_is_not_overwritten_by_the_next_run() -> None:
 def commanded(given: bytes, folder: Path) -> tuple[int, bytes, str]:
     """Exit status, standard output and standard error of the command."""
     (folder / "in").write_bytes(given)
-    store, config, linker = wasmtime.Store(_engine()), wasmtime.WasiConfig(), wasmtime.Linker(_engine())
+    store, config, linker = wasmtime.Store(kernel_engine()), wasmtime.WasiConfig(), wasmtime.Linker(kernel_engine())
     config.stdin_file, config.stdout_file, config.stderr_file = (str(folder / n) for n in ("in", "out", "err"))
     store.set_wasi(config)
     linker.define_wasi()
-    started: Any = linker.instantiate(store, wasmtime.Module(_engine(), module(True))).exports(store)["_start"]
+    started: Any = linker.instantiate(store, wasmtime.Module(kernel_engine(), module(True))).exports(store)["_start"]
     try:
         started(store)
         status = 0

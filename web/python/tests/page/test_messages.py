@@ -63,7 +63,7 @@ def test_both_sides_use_messages_that_there_are() -> None:
     always, controller = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
     heard = {name: _heard(page_script(name).read_text()) for name in ("page", "engine_page")}
     assert heard == {
-        "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - controller | always,
+        "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - controller | always | {"started"},
         "engine_page": controller | always,
     }
 
@@ -155,9 +155,10 @@ def test_a_page_hears_which_backend_is_the_fastest_behind_its_first_picture(monk
     assert [len(m["found"]) for m in told if m["type"] == "result"] == [1, 1]
 
 
-def test_without_a_task_the_engine_starts_and_says_what_it_can_do() -> None:
+@pytest.mark.parametrize("model", ["", "blazeface_short_range"])  # a page without a task opens its model by itself
+def test_without_a_task_the_engine_starts_and_says_what_it_can_do(model: str) -> None:
     heard: list[dict[str, Any]] = []
-    run(EngineWorker(lambda text: heard.append(json.loads(text))).start("", "", "auto", "{}", 0, "{}"))
+    run(EngineWorker(lambda text: heard.append(json.loads(text))).start("", model, "auto", "{}", 0, "{}"))
     (started,) = heard
     fits(started)
     assert started["type"] == "started"

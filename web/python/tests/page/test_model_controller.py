@@ -114,6 +114,23 @@ def test_what_a_fused_step_computes_is_found_in_the_file() -> None:
         assert {row["kernel"] for row in plan["rows"]} == {plan["rows"][0]["kernel"]}
 
 
+def test_the_values_of_a_weight_are_those_of_the_file() -> None:
+    with page() as one:
+        one.ask("open", files={"m": memoryview(tflite())})
+        plan = one.ask("plan", backend="wasm")
+        values, nodes = plan["graph"]["values"], plan["graph"]["nodes"]
+        kernel = next(key for key in nodes[0]["inputs"] if values[key]["bytes"] == 96)
+        told = one.ask("weights", backend="wasm", key=kernel)
+        assert told == {"name": values[kernel]["name"], "dtype": "float32", "shape": [3, 2, 2, 2]}
+        np.testing.assert_array_equal(
+            np.frombuffer(one.buffers[0], np.float32), np.linspace(-1, 1, 24, dtype=np.float32)
+        )
+        with pytest.raises(InputError, match="is not a constant"):
+            one.ask("weights", backend="wasm", key=plan["graph"]["inputs"][0])
+        with pytest.raises(InputError, match="is not a constant"):
+            one.ask("weights", backend="wasm", key="no such value")
+
+
 def test_open_sizes_are_asked_for() -> None:
     with page() as one:
         told = one.ask("open", files={"m.onnx": memoryview(open_onnx())})

@@ -3,9 +3,9 @@ import struct
 import pytest
 
 from webinfer.errors import KernelError
+from webinfer.kernel_constants import PROGRAM_MAGIC, PROGRAM_VERSION
 from webinfer.plan import program
 from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
-from webinfer.plan.kernel_constants import PROGRAM_MAGIC, PROGRAM_VERSION
 from webinfer.plan.program import Arrangement, Kernel
 
 MOVE = Kernel("move", 3, Arrangement(y="ptr", n="i32", lo="f32"), split=False)

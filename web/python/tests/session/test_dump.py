@@ -63,7 +63,8 @@ def test_what_cannot_be_read_is_an_error_and_what_cannot_run_is_told(tmp_path: P
     with pytest.raises(webinfer.ModelFormatError):
         run(dump(b"no model", tmp_path))
     g = webinfer.GraphBuilder("too large")
-    g.output(g.node("relu", g.input("x", (1, 1 << 13, 1 << 13, 2))), "y")
+    x = g.input("x", (1, 1 << 13, 1 << 13, 7))  # 1.75 GiB: three of them are more than a memory
+    g.output(g.node("add", g.node("relu", x), g.node("exp", x)), "y")
     run(dump(g, tmp_path, ["webgpu"]))
     assert (tmp_path / "webgpu" / "refused.txt").read_text().startswith("limit: ")
     run(dump(small(), tmp_path, ["wasm"]))

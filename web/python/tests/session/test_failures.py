@@ -22,7 +22,8 @@ from webinfer.graph.ir import Graph, Value, apply
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.elementwise import ABS
-from webinfer.session import loading, selection
+from webinfer.passes import pipeline
+from webinfer.session import selection
 from webinfer.session.backend_benchmark import BackendBenchmark
 
 X = np.float32([1, -2, 3])
@@ -117,7 +118,7 @@ def test_a_failed_pass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def looks_up(graph: Graph) -> int:
         return {}[graph.name]  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(loading, "PIPELINE", (looks_up,))
+    monkeypatch.setattr(pipeline, "PIPELINE", (looks_up,))
     with pytest.raises(CompilerError, match="g cannot be optimised: looks_up: KeyError: 'g'"):
         run(webinfer.load(_builder(), backend="wasm"))
 

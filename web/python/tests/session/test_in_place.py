@@ -68,8 +68,8 @@ def test_scratch_grows_where_it_lies_and_keeps_its_bytes() -> None:
 
 def test_scratch_counts_against_the_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened() as session:
-        with pytest.raises(LimitError, match="2147483648"):
-            session.executor.scratch(2**31)
+        with pytest.raises(LimitError, match="4294901760"):
+            session.executor.scratch(2**32)
         monkeypatch.setattr(memory, "MEMORY_MAX_BYTES", 1 << 20)
         with pytest.raises(LimitError, match="the limit is 1048576"):
             session.executor.scratch(1 << 20)

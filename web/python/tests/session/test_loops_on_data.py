@@ -11,9 +11,10 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
-from tests.session.test_open_sizes import judged, saved, with_session  # noqa: E402
+from tests.session.test_open_sizes import DRAW, judged, saved, with_session  # noqa: E402
 
 import webinfer  # noqa: E402
+from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
 from webinfer.errors import LimitError  # noqa: E402
 from webinfer.session import stages, turns  # noqa: E402
 
@@ -225,3 +226,67 @@ def test_runs_in_a_row_leave_the_event_loop_a_turn(monkeypatch: pytest.MonkeyPat
         assert seen
 
     with_session(work, saved([_n("Mul", "x two", "y")], {"x": [3]}, ["y"], **NUMBERS))
+
+
+def _cells() -> bytes:
+    """Steps of a small recurrent cell, as converters write them: the turn reads its row of x, and ends by a count."""
+    float_, int_, bool_ = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    body = helper.make_graph(
+        [
+            helper.make_node("Gather", ["x", "i"], ["row"]),
+            helper.make_node("MatMul", ["h", "w"], ["m"]),
+            helper.make_node("Add", ["row", "m"], ["s"]),
+            helper.make_node("Tanh", ["s"], ["h2"]),
+            helper.make_node("Add", ["total", "row"], ["total2"]),
+            helper.make_node("Add", ["t", "one"], ["t2"]),
+            helper.make_node("Less", ["t2", "most"], ["go2"]),
+            helper.make_node("Mul", ["h2", "total2"], ["listed"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", int_, []), helper.make_tensor_value_info("go", bool_, []),
+            helper.make_tensor_value_info("t", int_, []), helper.make_tensor_value_info("h", float_, [1, 6]),
+            helper.make_tensor_value_info("total", float_, [6]),
+        ],
+        [
+            helper.make_tensor_value_info("go2", bool_, []), helper.make_tensor_value_info("t2", int_, []),
+            helper.make_tensor_value_info("h2", float_, [1, 6]), helper.make_tensor_value_info("total2", float_, [6]),
+            helper.make_tensor_value_info("listed", float_, [1, 6]), helper.make_tensor_value_info("row", float_, [6]),
+        ],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node(
+            "Loop", ["ends", "yes", "zero", "h0", "total0"], ["t_", "h_", "total_", "y", "rows"], body=body
+        )
+    ]
+    constants = {
+        "w": DRAW.normal(size=(6, 6)).astype("f4"), "one": np.array(1), "zero": np.array(0), "yes": np.array(True),
+        "h0": np.zeros((1, 6), "f4"), "total0": np.zeros(6, "f4"), "ends": np.array(2**31),
+    }  # fmt: skip
+    return saved(nodes, {"x": ["n", 6], "most": (int_, [])}, ["y", "rows", "h_", "total_"], **constants)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_what_turns_carry_stays_in_the_kernels_memory(
+    backend: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, runs, run = _cells(), list[str](), LoadedPlan.run_at_once
+
+    def counted(plan: LoadedPlan, inputs: Any) -> Any:
+        runs.append(plan.layout.name)
+        return run(plan, inputs)
+
+    monkeypatch.setattr(LoadedPlan, "run_at_once", counted)
+
+    async def work(session: webinfer.Session) -> None:
+        for n, most in ((9, 9), (9, 4), (5, 5), (9, 9), (30, 17), (3, 1)):
+            inputs = {"x": DRAW.normal(size=(n, 6)).astype("f4"), "most": np.array(most)}
+            runs.clear()
+            found = await session.run(inputs)
+            assert len(runs) <= 2  # what is before the loop and behind it, and no turn
+            for mine, want in zip(found.values(), judged(data, inputs), strict=True):
+                np.testing.assert_allclose(mine.numpy(), want, rtol=1e-4, atol=1e-5)
+            assert (await session.verify(inputs=inputs)).ok
+
+    with_session(work, data, backend, threads=threads)

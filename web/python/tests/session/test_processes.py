@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import subprocess
 import sys
 import textwrap
@@ -151,13 +150,6 @@ def test_pools_of_processes_load_models_however_they_start() -> None:
         with multiprocessing.get_context(method).Pool(1) as pool:
             assert pool.map(run_in_a_process, [1.5, 2.5]) == [3.0, 5.0], method
     """)
-
-
-def test_a_session_cannot_be_sent_to_another_process() -> None:
-    with webinfer.load_sync(doubling(), backend="wasm") as session:
-        for one in (session, session.session):
-            with pytest.raises(webinfer.InputError, match=r"cannot be pickled.*load it in each process"):
-                pickle.dumps(one)
 
 
 # ----- threads

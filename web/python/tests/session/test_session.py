@@ -27,6 +27,7 @@ from webinfer.errors import (
     KernelError,
     ModelFormatError,
 )
+from webinfer.session import selection
 from webinfer.session.inputs import TensorInfo, random_inputs
 from webinfer.session.reports import Profile
 from webinfer.session.roofline import Peaks
@@ -36,15 +37,19 @@ from webinfer.session.verification import distance
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
 
 
-def model() -> bytes:
-    """conv2d 3x3 (SAME, RELU), max_pool2d 2x2, reshape."""
-    w = Writer()
+def model(times: int = 1) -> bytes:
+    """conv2d 3x3 (SAME, RELU) with 4 output channels so many times, max_pool2d 2x2, reshape."""
+    w, co = Writer(), 4 * times
     x = w.input("image", (1, 6, 6, 2))
-    kernel, bias = w.constant("kernel", WEIGHTS), w.constant("bias", np.float32([0.1, 0.2, 0.3, 0.4]))
-    convolved, pooled, flat = (w.tensor(n, s) for n, s in (("c", (1, 6, 6, 4)), ("p", (1, 3, 3, 4)), ("y", (1, 36))))
+    kernel, bias = (
+        w.constant("kernel", np.tile(WEIGHTS, (times, 1, 1, 1))),
+        w.constant("bias", np.tile(np.float32([0.1, 0.2, 0.3, 0.4]), times)),
+    )
+    shapes = {"c": (1, 6, 6, co), "p": (1, 3, 3, co), "y": (1, 9 * co)}
+    convolved, pooled, flat = (w.tensor(n, s) for n, s in shapes.items())
     w.node("CONV_2D", [x, kernel, bias], [convolved], padding=0, stride_w=1, stride_h=1, fused_activation_function=1)
     w.node("MAX_POOL_2D", [convolved], [pooled], padding=1, stride_w=2, stride_h=2, filter_width=2, filter_height=2)
-    w.node("RESHAPE", [pooled, w.constant("shape", np.int32([1, 36]))], [flat])
+    w.node("RESHAPE", [pooled, w.constant("shape", np.int32([1, 9 * co]))], [flat])
     return w.finish(flat)
 
 
@@ -308,6 +313,27 @@ def test_a_device_lost_twice_is_left_for_the_next_backend() -> None:
     assert session.backend == "wasm"
     assert session.choice == "wasm, because the GPU was lost 2 times"
     session.close()
+
+
+@pytest.mark.parametrize(("losses", "choice"), [(1, "wasm was asked for"), (2, "reference, because wasm: lost")])
+def test_a_device_lost_while_a_model_is_opened_is_replaced_once_without_asking(
+    losses: int, choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built, left = selection._built, [losses]
+
+    async def losing(name: str, *rest: Any) -> Any:
+        if name == "wasm" and left[0]:
+            left[0] -= 1
+            raise DeviceLostError("lost")
+        return await built(name, *rest)
+
+    monkeypatch.setattr(selection, "_built", losing)
+    with opened(["wasm", "reference"]) as session:
+        assert run(session.run(IMAGE))["y"].shape == (1, 36)
+        assert session.choice.startswith(choice)
+    left[0] = 2
+    with pytest.raises(DeviceLostError, match="lost"):
+        opened(["wasm"])
 
 
 def test_a_device_lost_between_runs_fails_none_and_counts() -> None:

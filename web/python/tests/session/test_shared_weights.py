@@ -15,7 +15,7 @@ import webinfer
 from webinfer.backends.wasm import compilation
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.errors import ClosedError, KernelError
-from webinfer.session import recovery
+from webinfer.session import open_plans, recovery
 
 DRAW = np.random.default_rng(11)
 WIDTH, HIDDEN = 128, 1024
@@ -77,6 +77,7 @@ def test_weights_are_there_once_for_all_sizes() -> None:
 
 def test_plans_that_are_dropped_leave_the_others_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "MAX_PLANS", 3)
+    monkeypatch.setattr(open_plans, "MAX_FAILURES", 0)  # a plan for each set of sizes
 
     async def work(session: webinfer.Session) -> None:
         first = await right(session, 8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from tests.session.test_open_sizes import DRAW, judged, saved, shared, with_sess
 
 import webinfer  # noqa: E402
 from webinfer.errors import InputError, LimitError, UnsupportedOpError  # noqa: E402
-from webinfer.session import loading, stages  # noqa: E402
+from webinfer.importers.onnx.convert import CONVERTERS  # noqa: E402
+from webinfer.session import loading, selection, stages  # noqa: E402
 
 BACKENDS = pytest.mark.parametrize("backend", ["wasm", "reference"])
 SIZE = 5000  # elements from which a branch is worth a look at its condition
@@ -80,18 +83,80 @@ def test_only_the_branch_that_is_taken_runs(backend: str) -> None:
     with_session(work, data, backend)
 
 
-def test_a_model_is_read_once_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_onnx_model_is_read_once_and_goes_on_from_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     read, reading = list[str](), loading.read_model
     monkeypatch.setattr(loading, "read_model", lambda data, *rest: read.append("") or reading(data, *rest))
+    converted, mul = list[str](), CONVERTERS["Mul"]
+    monkeypatch.setitem(CONVERTERS, "Mul", lambda op: converted.append(op.name) or mul(op))
 
     async def work(session: webinfer.Session) -> None:
-        assert len(read) == 1
-        for _ in range(2):
-            await session.run(np.ones(SIZE, np.float32))
-            assert len(read) == 2
+        for sign in (1, 1, -1, 1):
+            await session.run(sign * np.ones(SIZE, np.float32))
+            assert (len(read), len(converted)) == (1, 1)
 
     sides = [helper.make_node("Exp", ["s"], ["p"])], [helper.make_node("Slice", ["s", "from_", "to"], ["q"])]
     with_session(work, _branches(*sides))
+
+
+def _ragged(weights: np.ndarray[Any, Any]) -> bytes:
+    """A product, those of its rows whose first number is positive, and a product of these with the first's own sum."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("ReduceSum", ["r"], ["total"], keepdims=0),
+        helper.make_node("Gather", ["h", "zero"], ["first"], axis=1),
+        helper.make_node("Greater", ["first", "level"], ["up"]),
+        helper.make_node("NonZero", ["up"], ["at"]),
+        helper.make_node("Squeeze", ["at", "axis"], ["rows"]),
+        helper.make_node("Gather", ["r", "rows"], ["kept"]),
+        helper.make_node("MatMul", ["kept", "w"], ["again"]),
+        helper.make_node("Add", ["again", "total"], ["y"]),
+    ]
+    constants = {"w": weights, "zero": np.array(0), "level": np.float32(0), "axis": np.array([0])}
+    return saved(nodes, {"x": ["n", len(weights)]}, ["y"], **constants)
+
+
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_parts_of_all_sizes_are_built_once_and_share_weights(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = DRAW.normal(size=(128, 128)).astype(np.float32)
+    weights[:, 0] = abs(weights[:, 0])  # all rows are kept: both products are of one kernel
+    data, built, choose = _ragged(weights), list[str](), selection.choose
+
+    async def counted(graph: Any, *rest: Any, **more: Any) -> Any:
+        built.append(graph.name)
+        return await choose(graph, *rest, **more)
+
+    monkeypatch.setattr(selection, "choose", counted)
+
+    async def work(session: webinfer.Session) -> None:
+        for n in (32, 48, 40, 64):
+            inputs, before = {"x": DRAW.uniform(size=(n, 128)).astype(np.float32)}, len(built)
+            got = (await session.run(inputs))["y"].numpy()
+            np.testing.assert_allclose(got, judged(data, inputs)[0], rtol=1e-4, atol=1e-3)
+            assert len(built) - before <= 3  # parts: up to how many rows are kept, which rows, what is made of them
+            if backend == "wasm" and n != 32:
+                report = session.memory()
+                assert report.constants - report.shared < weights.nbytes / 4
+
+    with_session(work, data, backend)
+
+
+def test_memory_of_closed_plans_is_used_again_and_nothing_holds_them() -> None:
+    data = _ragged(DRAW.normal(size=(128, 128)).astype(np.float32))
+    ends, executors = list[int](), list[Any]()
+
+    async def work(session: webinfer.Session) -> None:
+        for n in (64, *range(20, 60)):
+            await session.run({"x": DRAW.uniform(size=(n, 128)).astype(np.float32)})
+            executors.append(weakref.ref(session.executor))
+            memory = session.executor.kept()[0].memory_of_kernels  # type: ignore[attr-defined]
+            ends.append(memory.end)
+            assert memory.dead < 1 << 20
+        gc.collect()
+        assert [ref() is None for ref in executors] == [True] * 38 + [False] * 3
+        assert ends[-1] - ends[8] < 1 << 18  # programs, which lie behind all others: 4 KB a size
+
+    with_session(work, data)
 
 
 def test_what_only_the_other_branch_lacks_does_not_matter() -> None:

@@ -66,4 +66,4 @@ def test_a_session_that_was_loaded_strict_stays_so_when_it_is_built_anew() -> No
         g = webinfer.GraphBuilder("divided")
         g.output(g.node("my.cube", g.input("x", (2, 6))), "y")
         with pytest.raises(UnsupportedOpError, match=r"my\.cube"):
-            run(session._live.switch((), (1,), g.graph))
+            run(session._live.switch({}, {"x": (2, 6)}, g.graph, lambda _: g.graph()))

@@ -13,7 +13,6 @@ import webinfer
 from webinfer.cli import main
 from webinfer.graph.ir import Graph
 from webinfer.passes import pipeline
-from webinfer.session import loading
 
 
 def _builder() -> webinfer.GraphBuilder:
@@ -36,7 +35,7 @@ def test_outputs_are_compared_with_the_graph_as_imported(against: str) -> None:
 
 
 def _with_a_wrong_pass(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
-    monkeypatch.setattr(loading, "PIPELINE", (*pipeline.PIPELINE, change))
+    monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE, change))
 
 
 def test_a_pass_that_exchanges_outputs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def moved_by_heat(points: np.ndarray[Any, Any], heat: np.ndarray[Any, Any]) -> n
         column, row = int(x * 64 / 256), int(y * 64 / 256)
         if not (0 <= column < 64 and 0 <= row < 64):
             continue
-        columns, rows = range(max(0, column - 3), min(63, column + 3) + 1), range(max(0, row - 3), min(63, row + 3) + 1)
+        columns, rows = range(max(0, column - 4), min(63, column + 4) + 1), range(max(0, row - 4), min(63, row + 4) + 1)
         window = hot[rows.start : rows.stop, columns.start : columns.stop, i]
         if window.max() >= 0.5:
             out[i, 0] = (window.sum(0) * np.array(columns)).sum() / window.sum() * 4

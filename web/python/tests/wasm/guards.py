@@ -16,7 +16,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from tests.wasm.native_threads import SUFFIX, ThreadedKernels
 
 from webinfer.backends.base import MemoryReport
 from webinfer.backends.wasm import compilation
@@ -30,6 +29,7 @@ from webinfer.host import native
 from webinfer.host.interface import Host, Kernels, Progress
 from webinfer.host.kernels_native import NativeKernels
 from webinfer.host.native import NativeHost
+from webinfer.host.threads_native import SUFFIX, ThreadPoolKernels
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Step
 from webinfer.tensor import Tensor
@@ -71,7 +71,7 @@ class GuardedExecutor(WasmExecutor):
         fixed_end, top = top, self._stack(arena, top)
         arena_bytes = top - fixed_end
         top = self._stack(builder.staged, top)
-        top = self._stack([b for b in prepare.blocks if b.kind is Kind.ARENA], top)
+        top = self._stack([b for b in prepare.blocks if b not in builder.staged], top)
         self._prepare, top = self._reserve("the load's program", program.nbytes(prepare.steps), top)
         self._top = memory.end = top
         kernels.grow(top)
@@ -97,7 +97,7 @@ class GuardedExecutor(WasmExecutor):
         """
         builder, size = self._builder, self._top - self._base
         kernels.write(self._base, np.random.default_rng(7).bytes(size) if fill == "noise" else b"\xff" * size)
-        self._fill({**builder.constants, **builder.staged}, kernels, None)
+        self._fill({**builder.constants, **builder.staged}, kernels)
         kernels.write(self._program, program.encode(self._steps, KERNELS))
         steps = builder.prepare_part.steps
         kernels.write(self._prepare, program.encode(steps, KERNELS))
@@ -217,7 +217,7 @@ class BuildHost(NativeHost):
         """A new kernel instance."""
         isa = isa or self._isa
         if isa.endswith(SUFFIX):
-            return ThreadedKernels(isa.removesuffix(SUFFIX), self._threads)
+            return ThreadPoolKernels(isa.removesuffix(SUFFIX), self._threads)
         return await super().kernels(isa)
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.ops.targets import BUILDS, Target
 from tests.wasm.memory import Array, Memory
 
-from webinfer.backends.wasm import kernel_constants as numbers
-from webinfer.backends.wasm.lowerings.conv import DEEP_TILES, IMAGES, TILES, WINDOWS, tile_work
+from webinfer import kernel_constants as numbers
+from webinfer.backends.wasm.lowerings.conv import DEEP_TILES, IMAGES, TILES, WINDOWS, panel_columns, tile_work
 
 ACTIVATIONS = {
     "clamp": numbers.ACTIVATION_CLAMP, "relu": numbers.ACTIVATION_CLAMP, "none": numbers.ACTIVATION_CLAMP,
@@ -114,11 +114,13 @@ def shares(units: int) -> list[tuple[int, int]]:
 def dense(isa: str, tile: str, case: Conv, a: Arrays) -> Array:
     """What pack and tile make of the arrays, in three parts."""
     memory, image = Memory(isa), tile.startswith("image")
-    rows, columns = (1, numbers.IMAGE_TILE_COLUMNS) if image else map(int, tile.split("x"))
+    rows, width = (1, numbers.IMAGE_TILE_COLUMNS) if image else map(int, tile.split("x"))
+    columns = numbers.IMAGE_TILE_COLUMNS if image else panel_columns(tile)
     panels, depth = -(-case.co // columns), a.w[0].size
     packed = memory.room(4 * case.groups * panels * columns * (1 + depth))
     w, bias = memory.put(a.w), memory.put(a.bias) if case.bias else 0
-    pack = (case.co, depth // case.ci, case.ci, columns, case.co * depth, depth, 1, 0, case.ci, case.groups * case.co)
+    sizes = (case.co, depth // case.ci, case.ci, columns, case.co * depth, depth, 1, 0, case.ci, 1)
+    pack = (*sizes, case.groups * case.co)
     for part in shares(case.groups * panels):
         memory.kernels.call("f32_pack_conv_weights", w, bias, packed, *pack, int(case.stored is np.float16), *part)
     memory.get(packed, np.empty(case.groups * panels * columns * (1 + depth), np.float32))
@@ -127,7 +129,7 @@ def dense(isa: str, tile: str, case: Conv, a: Arrays) -> Array:
     sizes = (case.n, *case.size, case.ci, case.groups * case.ci, *case.out, case.co, total)
     args = (*sizes, *case.window, *case.stride, *case.dilation, case.pads[0], case.pads[2], *tail(case, memory, a))
     pixels = case.n * case.out[0] * case.out[1]
-    for part in shares(case.n * case.out[0] if image else case.groups * panels * -(-pixels // rows)):
+    for part in shares(case.n * case.out[0] if image else case.groups * -(-case.co // width) * -(-pixels // rows)):
         memory.kernels.call(f"f32_conv2d_nhwc_{tile}", x, packed, target, *args, *part)
     return memory.get(target, y)
 

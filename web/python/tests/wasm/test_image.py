@@ -9,7 +9,7 @@ import pytest
 from tests.ops.targets import BUILDS, Target
 from tests.wasm.memory import Array, Memory
 
-from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT, SAMPLING_EXACT, SAMPLING_FIXED
+from webinfer.kernel_constants import BORDER_BLACK, BORDER_REPEAT, SAMPLING_EXACT, SAMPLING_FIXED
 
 SPARE_PIXELS = 3  # at the end of each row, never to be seen
 

@@ -76,7 +76,7 @@ def test_the_faster_way_is_found_again_when_the_machine_changes() -> None:
 @pytest.mark.skipif(not paper_host.can_plan(), reason="no kernel table")
 def test_a_plan_goes_on_with_one_thread_where_the_team_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     guards = pytest.importorskip("tests.wasm.guards")
-    from tests.wasm.native_threads import ThreadedKernels
+    from webinfer.host.threads_native import ThreadPoolKernels
 
     b = GraphBuilder("paced")
     x = b.input("x", (1000, 128))
@@ -102,9 +102,9 @@ def test_a_plan_goes_on_with_one_thread_where_the_team_waits(monkeypatch: pytest
 
     host = guards.BuildHost("relaxed-threads", 2)
     monkeypatch.setattr(host, "now_ms", lambda: clock[0], raising=False)
-    run, call = ThreadedKernels.run, ThreadedKernels.call
-    monkeypatch.setattr(ThreadedKernels, "run", team)
-    monkeypatch.setattr(ThreadedKernels, "call", alone)
+    run, call = ThreadPoolKernels.run, ThreadPoolKernels.call
+    monkeypatch.setattr(ThreadPoolKernels, "run", team)
+    monkeypatch.setattr(ThreadPoolKernels, "call", alone)
     results = asyncio.run(main())
     assert all(np.array_equal(results[0], result) for result in results)
     assert done[:10] == ["team"] * 10

@@ -32,7 +32,7 @@ def _model(rows: int) -> GraphBuilder:
 def _shares(rows: int) -> dict[str, int]:
     """In how many parts at least threads share each operator's step."""
     graph = _model(rows).graph()
-    steps = with_short_steps_alone(lower_graph(graph, "relaxed", None).run_part.steps, graph)
+    steps = with_short_steps_alone(lower_graph(graph, "relaxed", None).run_part.steps, graph, {})
     return {graph.nodes[step.node].op.name: step.shares for step in steps}
 
 

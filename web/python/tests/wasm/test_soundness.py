@@ -16,7 +16,7 @@ from webinfer.backends.wasm import builder as building
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import lower_graph
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
-from webinfer.backends.wasm.soundness import check_arena, check_plan
+from webinfer.backends.wasm.soundness import check_plan
 from webinfer.errors import CompilerError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.host.native import NativeHost
@@ -37,7 +37,7 @@ def _check(graph: Graph, change: Callable[[Builder], None] = lambda builder: Non
     check_plan(builder, inputs, outputs)
     blocks = [block for block in builder.run_part.blocks if block.kind is Kind.ARENA]
     arena.assign(blocks)
-    check_arena(blocks)
+    arena.check(blocks)
 
 
 def test_a_value_in_several_places_of_a_stack_is_in_all_of_them() -> None:
@@ -106,15 +106,15 @@ def test_a_step_that_is_missing_is_found(step: int, message: str) -> None:
 def test_blocks_that_lie_on_each_other_are_found() -> None:
     blocks = [Block(name, 64, Kind.ARENA, first, last) for name, first, last in (("a", 0, 2), ("b", 1, 3), ("c", 3, 4))]
     arena.assign(blocks)
-    check_arena(blocks)
+    arena.check(blocks)
     blocks[1].address = blocks[0].address + 64
     with pytest.raises(CompilerError, match="blocks 'b' and 'a' lie on each other"):
-        check_arena(blocks)
+        arena.check(blocks)
     blocks[1].address, blocks[2].address = 160, 80
-    check_arena(blocks)
+    arena.check(blocks)
     blocks[2].address = 112
     with pytest.raises(CompilerError, match="blocks 'c' and 'b' lie on each other"):
-        check_arena(blocks)
+        arena.check(blocks)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "symmetric"])

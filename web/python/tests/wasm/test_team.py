@@ -7,18 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.wasm.native_threads import ThreadedKernels
 
 from webinfer.backends.wasm import thread_teams as team
 from webinfer.errors import BackendUnavailableError
 from webinfer.host import current
 from webinfer.host.interface import Kernels
+from webinfer.host.threads_native import ThreadPoolKernels
 
 MANY = 8  # that a browser might name
 
 
 class Host:
     """This process with threads: `claimed` where nobody says how many."""
+
+    knows_cores = False
 
     def __init__(self, claimed: int, broken: bool = False) -> None:
         self.claimed, self.broken, self.asked = claimed, broken, list[int | None]()
@@ -29,7 +31,7 @@ class Host:
         wanted = self.claimed if threads is None else threads
         if self.broken and wanted > 1:
             raise BackendUnavailableError("kernel threads do not start: they are refused")
-        return await current().kernels(isa) if wanted == 1 else ThreadedKernels(isa or "relaxed", wanted)
+        return await current().kernels(isa) if wanted == 1 else ThreadPoolKernels(isa or "relaxed", wanted)
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +109,7 @@ def test_threads_that_do_not_start_leave_one_and_a_word(caplog: pytest.LogCaptur
 def test_a_clock_of_sixty_ticks_a_second_can_still_tell() -> None:
     host = Host(1)
     host.now_ms = lambda: current().now_ms() // 16.7 * 16.7
-    kernels = ThreadedKernels("relaxed", MANY)
+    kernels = ThreadPoolKernels("relaxed", MANY)
     many, one = team.trial(host, kernels)
     used = kernels.size() - kernels.heap_base
     assert kernels.read(kernels.heap_base, used) == bytes(used), "the trial left something behind"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 np = pytest.importorskip("numpy")
-native_threads = pytest.importorskip("tests.wasm.native_threads")
+native_threads = pytest.importorskip("webinfer.host.threads_native")
 
 from tests.ops.case_graphs import run  # noqa: E402
 from tests.wasm.guards import BuildHost  # noqa: E402
@@ -41,7 +41,7 @@ def _layers() -> Any:
 @contextmanager
 def _team(threads: int) -> Iterator[Any]:
     graph = _layers()
-    kernels = native_threads.ThreadedKernels("relaxed", threads)
+    kernels = native_threads.ThreadPoolKernels("relaxed", threads)
     plan = WasmExecutor(graph, current(), kernels, lower_graph(graph, "relaxed", {}))
     plan.pace = None  # all threads do every run
     try:

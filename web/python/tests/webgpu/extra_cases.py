@@ -13,6 +13,7 @@ from webinfer.ops.detection import SsdDetectionsAttrs
 from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
 from webinfer.ops.movement import PadAttrs
+from webinfer.ops.normalization import LayerNormAttrs
 from webinfer.ops.pool import Pool2dAttrs
 from webinfer.ops.reduce import ArgAttrs, ReduceAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
@@ -24,6 +25,12 @@ _SHORTS = TensorType((3, 21), DType.INT16, Quantization((0.01,), (0,)))
 
 def _reduced(name: str, type: TensorType = _LONG, low: float = -3.0, high: float = 3.0) -> tuple[Op, Case]:
     return OPS[name], Case(f"a workgroup a row, {type.dtype}", (type,), ReduceAttrs((1,)), low=low, high=high)
+
+
+def _norm(depth: int, centred: bool = True) -> tuple[Op, Case]:
+    types = TensorType((3, depth)), TensorType((depth,)), TensorType((depth,))
+    label = f"{'rows' if centred else 'root mean square of rows'} of {depth}"
+    return OPS["layer_norm"], Case(label, types, LayerNormAttrs(1, 1e-5, centred), low=-1, high=5, constant=(1, 2))
 
 
 _SHORT_TYPE = (DType.INT16, Quantization((0.03,), (7,)))
@@ -228,6 +235,9 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     (OPS["quantize"], Case("int16 to another scale", (_SHORTS,), _SHORTS_OUT, low=-32768, high=32767)),
     (OPS["sub"], Case("int16", (_SHORTS, _SHORTS), BinaryAttrs(out_type=_SHORT_TYPE), low=-32768, high=32767)),
     (OPS["pad"], Case("mirrored, several workgroups", (_IMAGE,), PadAttrs((0, 2, 3, 0), (0, 1, 2, 0), mode="reflect"))),
+    (OPS["sign"], Case("unsigned", (TensorType((7,), DType.UINT32),), UnaryAttrs(), low=0, high=2)),
+    *(_norm(depth) for depth in (700, 1200, 8300)),
+    _norm(1200, centred=False),
     (OPS["softmax"], Case("long middle axis", (TensorType((2, 300, 3)),), SoftmaxAttrs(1))),
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
     (

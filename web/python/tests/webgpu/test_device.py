@@ -40,6 +40,9 @@ from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs
+from webinfer.ops.gather import GatherAttrs
+from webinfer.ops.matmul import MatmulAttrs
+from webinfer.session.selection import LoadOptions, choose
 
 HOST = NativeHost()
 TESTS = Path(__file__).parents[1]
@@ -344,3 +347,22 @@ def test_subgroups_of_other_sizes_give_the_same(bits: int) -> None:
     )
     environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": str(bits)}
     subprocess.run([sys.executable, "-c", code], cwd=TESTS.parent, env=environment, check=True, timeout=120)
+
+
+def test_what_reads_a_table_too_large_for_a_binding_runs_on_wasm() -> None:
+    rng = np.random.default_rng(11)
+    table, w = rng.normal(size=(300, 32)).astype(np.float32), rng.normal(size=(32, 8)).astype(np.float32)
+    ids = Value("ids", TensorType((5,), DType.INT32))
+    constants = [Value(n, TensorType(a.shape), Constant(memoryview(a.tobytes()), DType.FLOAT32)) for n, a in
+                 (("table", table), ("w", w))]  # fmt: skip
+    rows = apply(OPS["gather"], [constants[0], ids], GatherAttrs(0))
+    node = apply(OPS["matmul"], [rows.output, constants[1]], MatmulAttrs())
+    graph = Graph("g", [ids], node.outputs, [rows, node])
+    device = run(HOST.gpu())
+    host = HostWith(Disguised(device, limits={**device.limits, "maxStorageBufferBindingSize": 1 << 15}))
+    found = run(choose(graph, host, ["webgpu", "wasm"], LoadOptions()))
+    assert found.executor.backend == "wasm+webgpu"
+    assert "'table' has 38400 bytes, a binding of this device at most 32768" in found.reason
+    (y,) = run(found.executor.run({"ids": memoryview(np.arange(5, dtype=np.int32).tobytes())})).values()
+    np.testing.assert_allclose(y.numpy(), table[:5] @ w, rtol=1e-5, atol=1e-5)  # sums of 32 near 1, in another order
+    found.executor.close()

@@ -159,12 +159,15 @@ def test_every_unsupported_node_is_named() -> None:
     assert [p.split(":")[0] for p in caught.value.problems] == ["pool 0", "pool 1", "pool 2"]
 
 
-def test_tensors_beyond_the_binding_limit_are_refused_before_the_device_sees_them() -> None:
-    x = Value("x", TensorType((1 << 12,)))
-    node = relu(x)
-    small = Target({**LIMITS, "maxStorageBufferBindingSize": 1 << 13})
-    with pytest.raises(LimitError, match="'x' in bytes: needs 16384, the limit is 8192"):
-        make_schedule(Graph("g", [x], node.outputs, [node]), small)
+@pytest.mark.parametrize("limit", ["maxStorageBufferBindingSize", "maxBufferSize"])
+def test_nodes_of_tensors_that_the_device_has_no_place_for_are_refused(limit: str) -> None:
+    x, z = Value("x", TensorType((1 << 12,))), Value("z", TensorType((16,)))
+    large, small = relu(x), relu(z)
+    small.output.name = "another"
+    graph = Graph("g", [x, z], [*large.outputs, *small.outputs], [large, small])
+    with pytest.raises(UnsupportedOpError, match=r"'x' has 16384 bytes, a b.* of this device at most 8192") as caught:
+        make_schedule(graph, Target({**LIMITS, limit: 1 << 13}))
+    assert caught.value.nodes == [large]
 
 
 def test_empty_tensors_need_no_dispatch() -> None:

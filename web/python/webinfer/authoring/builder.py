@@ -9,6 +9,7 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, LimitError, ShapeError, WebinferError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
+from webinfer.graph.made import MadeGraph
 from webinfer.graph.printer import safe_name
 from webinfer.graph.verify import verify
 from webinfer.ops import OPS
@@ -19,7 +20,7 @@ from webinfer.tensor import buffer_of
 MAX_BYTES = 2**31 - 1
 
 
-class GraphBuilder:
+class GraphBuilder(MadeGraph):
     """A graph under construction; `webinfer.load` takes it as a model. Images are NHWC.
 
         g = webinfer.GraphBuilder("edges")

@@ -6,6 +6,7 @@ interface of its own. `registry` lists the backends and what is known of each wi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -15,6 +16,8 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.tensor import Tensor
 
 if TYPE_CHECKING:
+    from webinfer.graph.positions import Axis
+    from webinfer.graph.trace import Trace
     from webinfer.host.gpu import GpuDevice, GpuProgram, GpuTensor, Span
     from webinfer.host.interface import Host, Kernels, Progress
     from webinfer.tune.log import TuningReport
@@ -87,6 +90,49 @@ class InPlace:
     write: Callable[[KernelExecutor], None]
 
 
+class StateHolder(Protocol):
+    """An executor that can keep a state where its runs read it."""
+
+    def read_state(self, slot: StateInput) -> memoryview:
+        """A copy of the bytes of a state that lies here."""
+
+
+class StateInput:
+    """Stands for an input whose next value is an output: after a run it stands for that.
+
+    An executor that can keeps it in its own memory, and gives the object itself in the place of the output.
+    """
+
+    __slots__ = ("_tensor", "dtype", "holder", "input", "output", "shape")
+
+    def __init__(self, input: str, output: str, tensor: Tensor) -> None:
+        self.input, self.output = input, output
+        self._tensor: Tensor | None = tensor
+        self.shape, self.dtype = tensor.shape, tensor.dtype
+        self.holder: StateHolder | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def hold(self, holder: StateHolder, shape: tuple[int, ...]) -> None:
+        """The next value, of this shape, lies with a holder."""
+        self.holder, self.shape, self._tensor = holder, shape, None
+
+    def tensor(self) -> Tensor:
+        """The value, copied out of the holder's memory if it lies there."""
+        if self._tensor is None:
+            assert self.holder is not None
+            self._tensor = Tensor(self.holder.read_state(self), self.shape, self.dtype)
+        return self._tensor
+
+    def leave(self) -> None:
+        """The holder needs its memory, or is closed."""
+        self.tensor()
+        self.holder = None
+
+
 @dataclass(frozen=True, slots=True)
 class LastOutput:
     """Stands for an input whose first bytes are those of an output as the run before leaves it, where that one ran."""
@@ -113,6 +159,7 @@ class Recording:
     outputs: dict[str, BufferBinding]
 
 
+ReadGraph = Callable[[Mapping[str, Sequence[int]]], Graph]  # the model's graph for these shapes of inputs
 PendingResult = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
 
 
@@ -219,6 +266,20 @@ class KernelExecutor(Executor):
         """
 
 
+class TurnExecutor(Executor):
+    """An executor of a loop's turn that can keep what turns carry."""
+
+    @abstractmethod
+    def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> Any:
+        """The turns that begin with these inputs, the first of which is the turn's number; None where it cannot.
+
+        `turn(number)` runs one and gives the outputs `shown` as bytes; `held(name)` is an input of the next one.
+        `carried` maps outputs to the inputs that they are then. Nothing else runs on the executor meanwhile.
+
+        Raises:  KernelError
+        """
+
+
 class PageExecutor(Executor):
     """An executor whose inputs may be typed arrays of JavaScript, as bytes in the type of computing."""
 
@@ -292,6 +353,33 @@ class StoredPlan(Protocol):
         """The graph's notes."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRegimes:
+    """Plans with symbols of one model as they were read from the plan cache, whole and of this engine."""
+
+    backend: str
+    inputs: Sequence[tuple[str, TensorType]]  # as the model's file has them: names stand for open sizes
+    outputs: Sequence[tuple[str, TensorType]]
+    notes: Sequence[str]
+    reason: str  # for the backend, as it was when they were made
+    facts: Mapping[str, Any]  # of the backend
+    body: memoryview
+
+    @classmethod
+    def read(cls, backend: str, magic: bytes, data: Any, identity: str) -> StoredRegimes | None:
+        """The plans in these bytes; None if they are none, or not by the engine of this identity."""
+        from webinfer.graph.stored_types import ends_of
+        from webinfer.plan.plan_bytes import unpack
+
+        found = unpack(data, magic, identity)
+        if found is None:
+            return None
+        facts, body = found
+        about = facts["about"]
+        inputs, outputs = map(ends_of, about["ends"])
+        return cls(backend, inputs, outputs, about["notes"], about["reason"], facts, body)
+
+
 P = TypeVar("P")
 
 
@@ -300,7 +388,7 @@ class PlanEntry:
     """A model's entry in the plan cache: the name it is stored under, and the plans of backends that were found."""
 
     name: str
-    plans: list[StoredPlan] = field(default_factory=list)
+    plans: list[StoredPlan | StoredRegimes] = field(default_factory=list)
 
     def take(self, kind: type[P]) -> P | None:
         """The plan of this kind that was found; the entry lets it go, as its bytes need not be in memory twice."""
@@ -334,7 +422,10 @@ class BuildOptions:
 class Backend(ABC):
     """Compiles graphs. A backend's package has one, named BACKEND; `executor` is the class of its executors."""
 
-    executor: type = Executor
+    @property
+    def executor(self) -> type:
+        """The class of what `build` gives."""
+        return Executor
 
     @abstractmethod
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> Executor:
@@ -352,8 +443,8 @@ class Backend(ABC):
         """Whether a node may be handed to this backend when another one refused it."""
         return True
 
-    def deserialize(self, data: Any, identity: str) -> StoredPlan | None:
-        """The plan in these bytes of the plan cache.
+    def deserialize(self, data: Any, identity: str) -> StoredPlan | StoredRegimes | None:
+        """The plan in these bytes of the plan cache, or the plans of a model whose sizes are open.
 
         None if they are damaged, another backend's, or of an engine with another `Host.identity`.
         """
@@ -365,6 +456,79 @@ class Backend(ABC):
         None where there is no such graph.
         """
         return None
+
+
+class BindableExecutor(Executor):
+    """A plan whose sizes are symbols of a trace: bound to others without reading the model again."""
+
+    holds_states = False  # whether inputs may be `StateInput`s
+    graph: Graph  # as it is for the sizes that are bound
+    ends: Graph  # whose inputs and outputs alone are sure to have those sizes; looking at it costs nothing
+
+    @abstractmethod
+    async def bind(self, sizes: Sequence[int]) -> None:
+        """Goes on for these sizes of the trace's symbols, for which its guards hold; no run is under way.
+
+        Raises:  LimitError; OutOfMemoryError; GpuError; the sizes before are bound then
+        """
+
+    def positions(self) -> dict[str, Axis]:
+        """The inputs that hold positions, with the axes that these count along, for the sizes that are bound."""
+        return {}
+
+
+async def probe_anew(
+    compile_anew: Callable[[], Awaitable[Executor]], inputs: Mapping[str, memoryview]
+) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+    """Every result of a plan that is compiled for this alone: a stored plan does not keep what steps pass on."""
+    whole = await compile_anew()
+    try:
+        async for result in whole.probe(inputs):
+            yield result
+    finally:
+        whole.close()
+
+
+class RegimeExecutor(BindableExecutor):
+    """A plan with symbols that was compiled before, with those of other regimes of its model beside it."""
+
+    trace: Trace  # whose guards say for which sizes it holds
+
+    @abstractmethod
+    def regimes(self) -> Sequence[RegimeExecutor]:
+        """All of them, this one too."""
+
+
+class BindingBackend(Backend):
+    """A backend that makes plans whose sizes are symbols."""
+
+    @abstractmethod
+    async def build_open(
+        self, graph: Graph, trace: Trace, host: Host, options: BuildOptions
+    ) -> BindableExecutor | None:
+        """A graph that was read with the trace's symbols as a plan, bound to the sizes of its hint.
+
+        None where the plan would hold for those sizes alone. Asks the trace more, which adds guards to it.
+
+        Raises:  what `build` raises, and whatever sizes that are no numbers lead to
+        """
+
+    def serialize_open(self, executors: Sequence[Executor], host: Host, about: Mapping[str, Any]) -> bytes:
+        """The bytes to store of the plans with symbols among these executors of one model; none where they are too
+        large or cannot be stored. `about` has the fields of `StoredRegimes` that the session knows, as JSON."""
+        return b""
+
+    async def restore_open(
+        self, stored: StoredRegimes, host: Host, options: BuildOptions, read: ReadGraph
+    ) -> Sequence[RegimeExecutor]:
+        """Stored plans, ready to be bound; none if they were made for another device or other settings.
+
+        `read` gives the model's graph for shapes of its inputs, for who looks into a plan.
+
+        Raises:  what `build` raises; ModelFormatError, LookupError, TypeError, ValueError where facts are missing or
+                 of other types
+        """
+        return []
 
 
 class TunableBackend(Backend):

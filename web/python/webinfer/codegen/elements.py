@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
+from webinfer.graph.dims import maximum
 
 
 class Element(enum.StrEnum):
@@ -63,7 +64,7 @@ def place_of(dtype: DType) -> Element:
 def storage_bytes(nbytes: int, itemsize: int) -> int:
     """Bytes of a storage buffer for `nbytes` of elements: whole quads, a multiple of 16, never 0."""
     quad = max(16, 4 * itemsize)
-    return max(quad, -(-nbytes // quad) * quad)
+    return maximum(quad, -(-nbytes // quad) * quad)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ BITS = {"bit_and": "({} & {})", "bit_or": "({} | {})", "bit_xor": "({} ^ {})"}  
 _FLOAT_CALLS = {
     **{name: text + "({})" for name, text in _ONE.items()}, **{name: text + "({}, {})" for name, text in _TWO.items()},
     "clamp": "clamp({}, {}, {})", "cos": "quarter_sin({}, 1)", "select": "select({2}, {1}, {0})",
-    "sin": "quarter_sin({}, 0)", **BITS,
+    "sin": "quarter_sin({}, 0)", "//": "floor_quotient({}, {})", "%": "modulo({}, {})", **BITS,
 }  # fmt: skip
 
 
@@ -107,7 +107,9 @@ def float_calls() -> Mapping[str, str]:
     return _FLOAT_CALLS
 
 
-_INTEGER_CALLS = _FLOAT_CALLS | {"/": "quotient({}, {})", "//": "floor_quotient({}, {})", "%": "modulo({}, {})"}
+_INTEGER_CALLS = _FLOAT_CALLS | {  # WGSL has no sign of unsigned integers
+    "/": "quotient({}, {})", "sign": "(x_v({0} > x_v()) - x_v({0} < x_v()))"
+}  # fmt: skip
 _WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
     "+": "plus({}, {})", "-": "minus({}, {})", "*": "times({}, {})", "/": "quotient({}, {})",
     "//": "floor_quotient({}, {})", "%": "modulo({}, {})", "**": "power({}, {})", "neg": "negated({})",
@@ -115,11 +117,9 @@ _WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
     "<": "below({0}, {1})", ">": "below({1}, {0})", "<=": "!below({1}, {0})", ">=": "!below({0}, {1})",
     "==": "all({} == {})", "!=": "any({} != {})", "select": "select({2}, {1}, {0})", **BITS,
 }  # fmt: skip
-_FLOAT_INSTEAD = {
-    "//": lambda a, b: f.floor(a / b), "%": lambda a, b: a - b * f.floor(a / b), "^": f.not_equal,
-}  # fmt: skip
-
-_WRITTEN_OUT = ("cos", "erf", "expm1", "gelu", "log1p", "sigmoid", "sin", "tan", "tanh")  # _math.wgsl and _erf.wgsl
+_INSTEAD = {"^": f.not_equal}  # of truth values
+# In _math.wgsl and _erf.wgsl.
+_WRITTEN_OUT = ("%", "//", "cos", "erf", "expm1", "gelu", "log1p", "sigmoid", "sin", "tan", "tanh")
 
 # What shaders can compute: every row with a formula, and clamps of which one bound is infinite.
 FORMULAS: dict[str, Formula] = {
@@ -144,11 +144,11 @@ def shader_function(name: str, integer: bool, wide: bool = False) -> str:
     """
     formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
     if wide:
-        text = Language(_pair, _WIDE_CALLS, {"^": f.not_equal}).write(formula)
+        text = Language(_pair, _WIDE_CALLS, _INSTEAD).write(formula)
         result = f"select(y_t(0), y_t(1), {text})" if formula.name in TRUTHS else text
         return f"fn {'binary(a: x_t, b: x_t)' if is_binary else 'unary(x: x_t)'} -> y_t {{ return {result}; }}"
-    calls, instead = (_INTEGER_CALLS, {"^": f.not_equal}) if integer else (_FLOAT_CALLS, _FLOAT_INSTEAD)
-    text = Language(operand if is_binary else _operand_or_attribute, calls, instead).write(formula)
+    calls = _INTEGER_CALLS if integer else _FLOAT_CALLS
+    text = Language(operand if is_binary else _operand_or_attribute, calls, _INSTEAD).write(formula)
     result = f"select(y_v(0), y_v(1), {text})" if formula.name in TRUTHS else text
     head = "binary(a: x_v, b: x_v)" if is_binary else "unary(x: x_v)"
     return f"fn {head} -> y_v {{ return {result}; }}"
@@ -158,7 +158,7 @@ def shader_function(name: str, integer: bool, wide: bool = False) -> str:
 def chain_function(name: str, called: str) -> str:
     """The formula with this name as a function of floats: of two operands, or of one and the attributes it reads."""
     formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
-    text = Language(operand if is_binary else _operand_or_argument, _FLOAT_CALLS, _FLOAT_INSTEAD).write(formula)
+    text = Language(operand if is_binary else _operand_or_argument, _FLOAT_CALLS, _INSTEAD).write(formula)
     result = f"select(x_v(0), x_v(1), {text})" if formula.name in TRUTHS else text
     others = ["b: x_v"] if is_binary else [f"{letter}: f32" for letter in "ab" if formula.uses(letter)]
     head = ", ".join([f"{'a' if is_binary else 'x'}: x_v", *others])

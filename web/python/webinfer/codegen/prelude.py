@@ -15,6 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from webinfer.codegen.elements import Element, layout_of, scalar_layout
+from webinfer.graph.dims import Size
 
 DIMS = 8  # entries of an array parameter
 _LETTERS = {"u": "I", "i": "i", "f": "f"}  # of struct, by the first letter of a type
@@ -84,7 +85,12 @@ def i32(**values: int) -> tuple[Param, ...]:
 
 def f32(**values: float) -> tuple[Param, ...]:
     """Real numbers."""
-    return tuple([Param(name, ParamType.F32, float(value)) for name, value in values.items()])
+    return tuple(
+        [
+            Param(name, ParamType.F32, value if isinstance(value, Size) else float(value))
+            for name, value in values.items()
+        ]
+    )
 
 
 def u32x8(**values: Sequence[int]) -> tuple[Param, ...]:
@@ -116,6 +122,16 @@ def pack(params: Sequence[Param]) -> bytes:
         value = params[i].value
         words += value if isinstance(value, tuple) else (value,)
     return struct.pack(form, *words)
+
+
+def words_of(params: Sequence[Param]) -> list[tuple[str, int | float]]:
+    """The words of `pack` in order, each with its format for `struct`; sizes among them stay what they are."""
+    order, _ = _struct(tuple([param.type for param in params]))
+    found: list[tuple[str, int | float]] = []
+    for i in order:
+        value, letter = params[i].value, _LETTERS[params[i].type[0]]
+        found += [(letter, word) for word in (value if isinstance(value, tuple) else (value,))]
+    return found
 
 
 @cache

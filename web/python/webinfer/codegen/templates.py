@@ -16,9 +16,12 @@ import json
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import Any
 
 import jinja2
 
@@ -66,9 +69,9 @@ def _texts() -> dict[str, str]:
 
 def add_bundle(package: str) -> None:
     """Adds the templates that a late part brings along, if it has any: elsewhere they lie among the others."""
-    bundle = importlib.resources.files(package) / "shaders.json"
-    if bundle.is_file():
-        _texts().update(json.loads(bundle.read_text("utf-8")))
+    spec: Any = find_spec(package)
+    with suppress(FileNotFoundError):
+        _texts().update(json.loads(spec.loader.get_data(str(PurePath(spec.origin).with_name("shaders.json")))))
 
 
 def _wgsl_files(folder: Traversable) -> Iterator[Traversable]:

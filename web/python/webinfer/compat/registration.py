@@ -27,6 +27,7 @@ class StandIn:
 
 
 _ORT, _TFLITE = "webinfer.compat.onnxruntime", "webinfer.compat.tflite_runtime"
+_TENSORFLOW = "webinfer.compat.tensorflow"
 STAND_INS = {
     "onnxruntime": StandIn(
         "onnxruntime",
@@ -45,6 +46,9 @@ STAND_INS = {
     ),
     "ai_edge_litert": StandIn(
         "ai-edge-litert", "2.3.0", {"ai_edge_litert": _TFLITE, "ai_edge_litert.interpreter": f"{_TFLITE}.interpreter"}
+    ),
+    "tensorflow": StandIn(
+        "tensorflow", "2.20.0", {"tensorflow": _TENSORFLOW, "tensorflow.lite": f"{_TFLITE}.interpreter"}
     ),
 }
 

@@ -131,8 +131,8 @@ def _next_place(place: Formula, index: Formula, size: Size) -> Formula:
 
 
 def sizes(**values: int) -> tuple[Size, ...]:
-    """Whole numbers by name; names are those of parameters in the kernel's text."""
-    return tuple(Size(name, value=float(value)) for name, value in values.items())
+    """Whole numbers by name; names are those of parameters in the kernel's text. Those that are symbols stay so."""
+    return tuple(Size(name, value=float(value) if isinstance(value, int) else value) for name, value in values.items())
 
 
 def lengths(shape: Sequence[int], **ends: int) -> tuple[Size, ...]:

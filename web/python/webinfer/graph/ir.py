@@ -10,6 +10,7 @@ from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.graph.dims import has_size, hint_of, tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,36 @@ class Constant:
     sparsity: Sparsity | None = None
 
 
+class SizeConstant(Constant):
+    """A constant whose elements follow the sizes of inputs: `elements` are numbers, or sizes of the trace.
+
+    Who reads `data` gets the bytes at the trace's hint, and the trace holds for no other sizes then.
+    """
+
+    __slots__ = ("elements",)
+    elements: tuple[Any, ...]
+
+    def __init__(self, elements: Sequence[Any], stored: DType) -> None:
+        for name, value in (("elements", tuple(elements)), ("stored", stored), ("sparsity", None)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def data(self) -> memoryview:
+        """The elements' bytes; pins the sizes in them."""
+        kind = float if self.stored.is_float else int
+        return memoryview(struct.pack(self.layout, *map(kind, self.elements)))
+
+    @property
+    def layout(self) -> str:
+        """The elements as `struct` has them."""
+        return f"<{len(self.elements)}{self.stored.letter}"
+
+    @property
+    def hint_data(self) -> memoryview:
+        """The elements' bytes at the hint, for who replaces them when sizes are bound."""
+        return memoryview(struct.pack(self.layout, *map(hint_of, self.elements)))
+
+
 class Value:
     """One tensor of a graph. Compared by identity; the name is for people only."""
 
@@ -98,6 +129,8 @@ class Value:
         """The elements of a small dense constant, in row-major order (shapes, axes, paddings)."""
         if self.constant is None or self.constant.sparsity is not None:
             raise ShapeError(f"{self.name!r} must be a dense constant to be read at load time")
+        if isinstance(self.constant, SizeConstant):
+            return self.constant.elements
         count = self.type.size
         if count > 65536:
             raise ShapeError(f"{self.name!r} has {count} elements, too many to read at load time")
@@ -279,11 +312,18 @@ class Graph:
         return readers
 
     def fixed_values(self) -> set[Value]:
-        """The results that no input of the graph reaches: backends compute them when they load it."""
+        """The results that no input of the graph reaches: backends compute them when they load it.
+
+        What follows sizes that are bound later is not among them.
+        """
         fixed: set[Value] = set()
         for node in self.nodes:
-            if all(value is None or value.is_constant or value in fixed for value in node.inputs):
-                fixed.update(node.outputs)
+            for value in node.inputs:
+                if value is not None and value.constant is None and value not in fixed:
+                    break
+            else:
+                if not (tracing() and _follows_sizes(node)):
+                    fixed.update(node.outputs)
         return fixed
 
     def replace(self, old: Value, new: Value) -> None:
@@ -291,6 +331,12 @@ class Graph:
         for node in self.nodes:
             node.inputs = [new if value is old else value for value in node.inputs]
         self.outputs = [new if value is old else value for value in self.outputs]
+
+
+def _follows_sizes(node: Node) -> bool:
+    """Whether other sizes of the model's inputs give a node of constants another result."""
+    ends = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    return any(isinstance(v.constant, SizeConstant) or has_size(v.type.shape) for v in ends) or has_size(node.attrs)
 
 
 def apply(op: Op, inputs: Sequence[Value | None], attrs: Any, label: str = "", name: str = "") -> Node:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node, SizeConstant, Value
 
 _AXES = ("gather", "gather_elements")  # whose second input counts along an axis of the first
 _SAME = ("identity", "reshape")  # what leaves elements as they are
@@ -49,6 +49,9 @@ def known_outside(node: Node) -> tuple[int, Axis] | None:
     constant = positions.constant if positions is not None else None
     if axis is None or positions is None or constant is None or constant.sparsity is not None:
         return None
+    if isinstance(constant, SizeConstant):
+        beyond = (n for n in constant.elements if not -axis.size <= n < axis.size)
+        return next(((int(n), axis) for n in beyond), None)
     dtype, data = positions.type.dtype, constant.data
     if dtype not in _WHOLE or constant.stored is not dtype or not isinstance(data, memoryview) or not data.nbytes:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.errors import ShapeError
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node, SizeConstant, Value
 from webinfer.graph.printer import safe_name
 
 
@@ -81,6 +81,10 @@ def _check_constant(value: Value) -> None:
     constant = value.constant
     if constant is None or constant.sparsity is not None:
         return  # sparse storage is checked against its own levels by the importer
+    if isinstance(constant, SizeConstant):
+        if len(constant.elements) != value.type.size:
+            raise ShapeError(f"constant {_show(value)} has {len(constant.elements)} elements, needs {value.type.size}")
+        return
     needed = value.type.size * constant.stored.itemsize
     if constant.data.nbytes != needed:
         raise ShapeError(f"constant {_show(value)} has {constant.data.nbytes} bytes, needs {needed}")

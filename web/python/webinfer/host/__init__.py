@@ -7,8 +7,12 @@ Knows nothing of graphs, models or backends.
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from webinfer.host.interface import Host
+
+T = TypeVar("T")
 
 _host: Host | None = None
 
@@ -26,6 +30,18 @@ def current() -> Host:
 
             _host = NativeHost()
     return _host
+
+
+def wait_here(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine of a session or a task, for callers that cannot `await`.
+
+    In CPython it runs on the calling thread, so that several threads run several sessions at once.
+
+    Raises:  what the coroutine raises; InputError where nothing can wait
+    """
+    host = current()
+    result: T = getattr(host, "wait_here", host.wait)(work)
+    return result
 
 
 def blocking() -> Host:

@@ -18,7 +18,7 @@ from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.host.browser import BrowserHost
 from webinfer.host.checksums import check_kernels
 from webinfer.host.interface import Host, Kernels, Progress
-from webinfer.host.kernels_browser import FIRST_PAGES, MAX_PAGES, BrowserKernels, best_build, options
+from webinfer.host.kernels_browser import BrowserKernels, best_build, new_memory, options
 
 NO_DEVICE = "needs Python that is awaited in a browser with JSPI (Chrome 137, Firefox 153, Safari 27); use wasm"
 _modules: dict[str, Any] = {}  # compiled kernels by build
@@ -63,7 +63,7 @@ class BlockingHost(BrowserHost):
         Raises:  BackendUnavailableError if the module is missing or does not start
         """
         build = isa or best_build()
-        memory = js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=MAX_PAGES))
+        memory = new_memory()
         imports = options(env=options(memory=memory))
         try:
             if module:

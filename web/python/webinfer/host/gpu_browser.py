@@ -22,7 +22,9 @@ from webinfer.host.gpu import (
     Arrival,
     DispatchSpec,
     GpuOffer,
+    Groups,
     PipelineSpec,
+    SharedBuffer,
     Span,
     staging_layout,
 )
@@ -98,6 +100,8 @@ def _runtime(user_agent: str) -> str:
 class BrowserDevice:
     """A device of the browser (host.gpu.GpuDevice). `device` is the Device of gpu_device.js, `modules` has the rest."""
 
+    notes_load = False
+
     def __init__(self, device: Any, modules: Any) -> None:
         facts = json.loads(device.describe())
         self.name, self.runtime, self.software = _place(facts)
@@ -148,9 +152,9 @@ class BrowserDevice:
             raise_typed(error, "shaders", self.name)
 
     async def program(
-        self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+        self, label: str, buffers: Sequence[int | SharedBuffer], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> BrowserProgram:
-        """A program over new zeroed buffers.
+        """A program over new zeroed buffers, or those of other programs.
 
         Raises:  OutOfMemoryError; GpuError; DeviceLostError
         """
@@ -163,9 +167,12 @@ class BrowserDevice:
             }
             for d in dispatches
         ]
-        text = json.dumps({"label": "webinfer", "buffers": list(buffers), "dispatches": steps})
+        sizes = [size if isinstance(size, int) else None for size in buffers]
+        others = [one for one in buffers if isinstance(one, SharedBuffer)]
+        text = json.dumps({"label": "webinfer", "buffers": sizes, "dispatches": steps})
         try:
-            program = await self._device.createProgram(text, memoryview(uniforms))
+            shared = [part for one in others for part in (one.program._program, one.number)]  # type: ignore[attr-defined]
+            program = await self._device.createProgram(text, memoryview(uniforms), *shared)
         except JsException as error:
             raise_typed(error, label, self.name)
         return BrowserProgram(program, label, self.name, self._modules)
@@ -330,6 +337,24 @@ class BrowserProgram:
     def release(self, buffer: Any) -> None:
         """Takes back a buffer that `keep` gave, for a later run."""
         self._program.release(buffer)
+
+    async def rebind(
+        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+    ) -> None:
+        """Goes on with other sizes of what dispatches work on.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
+        rows = [
+            (number, None if bindings is None else [(s.buffer, s.offset, s.nbytes) for s in bindings], groups)
+            for number, bindings, groups in steps
+        ]
+        text = json.dumps({"sizes": list(sizes.items()), "steps": rows})
+        try:
+            await self._program.rebind(text, memoryview(uniforms))
+        except JsException as error:
+            raise_typed(error, self._label, self._adapter)
+        self._layouts.clear()
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         """Frees buffers that only the first `dispatches` dispatches used."""

@@ -17,7 +17,7 @@ import wgpu
 from wgpu.backends.wgpu_native import lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
-from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, PipelineSpec
+from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, PipelineSpec, SharedBuffer
 from webinfer.host.gpu_native_program import NativeProgram
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
@@ -82,6 +82,8 @@ if hasattr(os, "register_at_fork"):
 class NativeDevice:
     """A wgpu device with its pipelines (host.gpu.GpuDevice). Sessions of several threads share it."""
 
+    notes_load = False
+
     def __init__(self, adapter: Any, device: Any, features: frozenset[str]) -> None:
         self.name = str(adapter.info["device"])
         self.runtime = f"wgpu {wgpu.__version__}"
@@ -93,6 +95,7 @@ class NativeDevice:
         self._pipelines: list[tuple[Any, Any]] = []  # (pipeline, bind group layout)
         self._layouts: dict[tuple[str, ...], Any] = {}
         self._timer: _Timer | None = None
+        self.shared: dict[Any, int] = {}  # buffers of several programs: how many more than one
         self.mutex, self.forked, self.programs = threading.RLock(), False, WeakSet[NativeProgram]()
         _open.add(self)
 
@@ -109,6 +112,14 @@ class NativeDevice:
     def lost(self) -> str:
         """Why the device is gone, or the empty text while it lives."""
         return self._lost
+
+    def release(self, buffer: Any) -> None:
+        """One program less needs a buffer."""
+        more = self.shared.pop(buffer, 0)
+        if more > 1:
+            self.shared[buffer] = more - 1
+        elif not more:
+            buffer.destroy()
 
     def close(self) -> None:
         """Destroys the device; a second call does nothing."""
@@ -192,7 +203,7 @@ class NativeDevice:
         return data[:nbytes]
 
     async def program(
-        self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+        self, label: str, buffers: Sequence[int | SharedBuffer], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> NativeProgram:
         """A program over new zeroed buffers.
 
@@ -202,7 +213,7 @@ class NativeDevice:
         try:
             return NativeProgram(self, label, buffers, uniforms, dispatches)
         except wgpu.GPUOutOfMemoryError as error:
-            total = sum(buffers)
+            total = sum(size for size in buffers if isinstance(size, int))
             raise OutOfMemoryError(f"{label}: GPU {self.name} has no room for {total} bytes: {error}") from error
         except wgpu.GPUError as error:
             raise GpuError(f"{label} on {self.name}: {error}") from error

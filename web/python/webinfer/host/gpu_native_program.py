@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import wgpu
 
 from webinfer.dtypes import DType
 from webinfer.errors import GpuError
-from webinfer.host.gpu import STAGING_RING, Arrival, DispatchSpec, Span, staging_layout
+from webinfer.host.gpu import STAGING_RING, Arrival, DispatchSpec, Groups, SharedBuffer, Span, staging_layout
 
 if TYPE_CHECKING:
     from webinfer.host.gpu_native import NativeDevice
@@ -23,19 +23,27 @@ class NativeProgram:
         self,
         owner: NativeDevice,
         label: str,
-        buffers: Sequence[int],
+        buffers: Sequence[int | SharedBuffer],
         uniforms: bytes,
         dispatches: Sequence[DispatchSpec],
     ) -> None:
         self._owner, self._label = owner, label
         self._device = device = owner.check()
         usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        self._buffers = [device.create_buffer(size=size, usage=usage) for size in buffers]
+        self._buffers = list[Any]()
+        for one in buffers:
+            if isinstance(one, SharedBuffer):
+                taken = one.program._buffers[one.number]  # type: ignore[attr-defined]
+                owner.shared[taken] = owner.shared.get(taken, 0) + 1
+                self._buffers.append(taken)
+            else:
+                self._buffers.append(device.create_buffer(size=one, usage=usage))
         flags = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         uniform = device.create_buffer(size=max(16, len(uniforms)), usage=flags)
         if uniforms:
             device.queue.write_buffer(uniform, 0, uniforms)
         self._buffers.append(uniform)
+        self._specs = list(dispatches)
         self._steps = [(owner.pipeline(d.pipeline)[0], self._group(d), d.groups) for d in dispatches]
         self._staging: dict[int, list[Any]] = {}
         owner.programs.add(self)
@@ -71,6 +79,34 @@ class NativeProgram:
         size = -(-span.nbytes // 4) * 4
         data: memoryview = self._owner.check().queue.read_buffer(self._buffers[span.buffer], span.offset, size)
         return data[: span.nbytes]
+
+    async def rebind(
+        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+    ) -> None:
+        """Goes on with other sizes of what dispatches work on.
+
+        Raises:  DeviceLostError; GpuError
+        """
+        device = self._owner.check()
+        try:
+            for number, size in sizes.items():
+                before = self._buffers[number]
+                self._buffers[number] = device.create_buffer(size=size, usage=before.usage)
+                before.destroy()
+            if uniforms:
+                device.queue.write_buffer(self._buffers[-1], 0, uniforms)
+            for number, bindings, groups in steps:
+                pipeline, group, _ = self._steps[number]
+                if bindings is not None:
+                    spec = self._specs[number]
+                    group = self._group(DispatchSpec(spec.label, spec.pipeline, tuple(bindings), groups))
+                self._steps[number] = pipeline, group, groups
+        except wgpu.GPUError as error:
+            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
+        for ring in self._staging.values():  # for results of sizes that may not come again
+            for staging in ring:
+                staging.destroy()
+        self._staging.clear()
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         """Frees buffers that only the first `dispatches` dispatches used."""
@@ -210,5 +246,5 @@ class NativeProgram:
         if self._owner.forked:
             return
         for buffer in self._buffers:
-            buffer.destroy()
+            self._owner.release(buffer)
         self._buffers, self._steps, self._staging = [], [], {}

@@ -70,6 +70,7 @@ class Kernels(Protocol):
     isa: str  # "scalar", "simd128" or "relaxed"
     threads: int  # that `run` uses
     heap_base: int  # first address that the module itself does not use
+    notes_load: bool  # whether it computes nothing but notes a load, which must be writes and then one program
 
     def size(self) -> int:
         """Bytes of memory now."""
@@ -150,6 +151,7 @@ class Host(Protocol):
     """The platform that Python runs on."""
 
     name: str  # "browser" or "native"
+    knows_cores: bool  # whether as many threads as it chooses have a core each; a browser may name more than there are
     settles_later: bool  # whether a session may begin before "auto" has measured: work goes on behind its caller
 
     def now_ms(self) -> float:

@@ -5,6 +5,7 @@ Threads are in thread_pool.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import js
@@ -12,12 +13,11 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, ClosedError, IntegrityError, KernelError, OutOfMemoryError
 from webinfer.host.checksums import check_kernels
-from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.host.prefetch import fetched, prefetched
+from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.spans import FileSpan
 
 PAGE = 65536  # bytes
-MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 FIRST_PAGES = 16  # of a new memory
 MAX_WINDOWS = 64  # JavaScript views that an instance keeps
 ELEMENT_BYTES = {
@@ -67,8 +67,22 @@ async def open_module(data: bytes, isa: str) -> BrowserKernels:
 
 
 async def _opened(url: str, module: Any, isa: str) -> BrowserKernels:
-    memory = js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=MAX_PAGES))
+    memory = new_memory()
     return BrowserKernels(isa, await instance(url, module, memory), memory)
+
+
+def new_memory(limits: Sequence[int] = (MEMORY_MAX_BYTES, 2**31), shared: bool = False) -> Any:
+    """A memory that may grow to the first of these numbers of bytes that the browser grants.
+
+    Raises:  BackendUnavailableError if it grants none
+    """
+    for limit in limits:
+        try:
+            return js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=limit // PAGE, shared=shared))
+        except JsException as error:
+            reason = error
+    kind, advice = ("shared memory", "use threads=1") if shared else ("memory for kernels", "close other pages")
+    raise BackendUnavailableError(f"no {kind} can be had: {reason}; {advice}")
 
 
 async def compiled(url: str) -> Any:
@@ -120,6 +134,8 @@ def options(**fields: Any) -> Any:
 
 class BrowserKernels:
     """One instance with a linear memory of its own (host.interface.Kernels)."""
+
+    notes_load = False
 
     def __init__(self, isa: str, exports: Any, memory: Any) -> None:
         self.isa, self.threads = isa, 1

@@ -1,4 +1,4 @@
-"""Kernel instances in CPython, through wasmtime, of one thread."""
+"""Kernel instances in CPython, through wasmtime, of one thread. Threads are in threads_native."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, O
 from webinfer.flags import debug
 from webinfer.host import cache_folder
 from webinfer.host.checksums import check_kernels
-from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.host.native_calls import Call, fast_call
+from webinfer.host.shared_memory import SharedMemory
+from webinfer.kernel_constants import MEMORY_MAX_BYTES
 
 PAGE = 65536  # bytes
-MAX_STORED = 16  # modules' machine code, of a megabyte each
+MAX_STORED = 16  # modules' machine code of a kind, of a megabyte each
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 
 
@@ -32,12 +33,14 @@ def _new_engine(parallel: bool) -> wasmtime.Engine:
     config = wasmtime.Config()
     config.wasm_simd = True
     config.wasm_relaxed_simd = True
+    config.wasm_threads = config.shared_memory = True
     config.parallel_compilation = parallel
     return wasmtime.Engine(config)
 
 
 @lru_cache(maxsize=1)
-def _engine() -> wasmtime.Engine:
+def kernel_engine() -> wasmtime.Engine:
+    """The engine of all kernel instances of this process."""
     return _new_engine(parallel=True)
 
 
@@ -72,39 +75,44 @@ def checked_module(build: str) -> bytes:
     return data
 
 
-@lru_cache(maxsize=3)
-def _module(isa: str) -> wasmtime.Module:
-    """The compiled build; machine code is stored under the hash of what it was made of.
-
-    wasmtime's own cache has no checksums: it would run damaged machine code.
+@lru_cache(maxsize=5)
+def compiled_build(build: str) -> wasmtime.Module:
+    """The compiled build.
 
     Raises:  IntegrityError if the file is damaged
     """
-    data = checked_module(isa)
-    compiler = f"wasmtime {version('wasmtime')} {platform.machine()} "
-    place = f"machine-code.{hashlib.sha256(compiler.encode() + data).hexdigest()[:32]}"
+    return _machine_code("machine-code", checked_module(build))
+
+
+def _machine_code(kind: str, data: bytes) -> wasmtime.Module:
+    """A module's machine code, which is stored under the hash of what it was made of.
+
+    wasmtime's own cache has no checksums: it would run damaged machine code.
+    """
+    compiler = f"wasmtime {version('wasmtime')} {platform.machine()} threads "
+    place = f"{kind}.{hashlib.sha256(compiler.encode() + data).hexdigest()[:32]}"
     if (stored := cache_folder.recall(place)) is not None:
         try:
-            return wasmtime.Module.deserialize(_engine(), bytes(stored))
+            return wasmtime.Module.deserialize(kernel_engine(), bytes(stored))
         except wasmtime.WasmtimeError as error:
-            debug(1, f"stored machine code of the build {isa} does not fit here: {error}")
+            debug(1, f"stored machine code {place} does not fit here: {error}")
     module = _compiled(data)
     cache_folder.remember(place, bytes(module.serialize()), MAX_STORED)
     return module
 
 
 def _compiled(data: bytes) -> wasmtime.Module:
-    """A module's machine code. In a child of fork(), where wasmtime's compiling threads are missing, on this thread."""
+    """A module compiled now. In a child of fork(), where wasmtime's compiling threads are missing, on this thread."""
     if not _forked:
-        return wasmtime.Module(_engine(), data)
+        return wasmtime.Module(kernel_engine(), data)
     alone = wasmtime.Module(_new_engine(parallel=False), data)
-    return wasmtime.Module.deserialize(_engine(), alone.serialize())
+    return wasmtime.Module.deserialize(kernel_engine(), alone.serialize())
 
 
 def _foreign(data: bytes) -> wasmtime.Module:
-    """A module that is not of this installation, compiled: it imports a memory and nothing else."""
+    """A module that is not of this installation, such as a package's: it imports a memory and nothing else."""
     try:
-        module = _compiled(data)
+        module = _machine_code("package-code", bytes(data))
     except wasmtime.WasmtimeError as error:
         raise BackendUnavailableError(f"a kernel module cannot be compiled: {error}") from error
     if [(i.module, i.name) for i in module.imports] != [("env", "memory")]:
@@ -133,8 +141,8 @@ def _close_all() -> None:
     """Frees instances before the interpreter takes wasmtime's functions away."""
     for kernels in list(_open):
         kernels.close()
-    _module.cache_clear()
-    _engine.cache_clear()
+    compiled_build.cache_clear()
+    kernel_engine.cache_clear()
 
 
 class NativeKernels:
@@ -143,17 +151,25 @@ class NativeKernels:
     Raises:  OutOfMemoryError without that memory; BackendUnavailableError if the bytes are not a kernel module
     """
 
-    def __init__(self, isa: str, data: bytes = b"") -> None:
-        module = _foreign(data) if data else _module(isa)
-        self.isa, self.threads = isa, 1
+    notes_load = False
+
+    def __init__(self, isa: str, data: bytes = b"", module: wasmtime.Module | None = None) -> None:
+        """`data` are the bytes of a module that is not the installation's, `module` is another build than `isa`."""
+        module = module or (_foreign(data) if data else compiled_build(isa))
+        self.isa, self.threads, self._module = isa, 1, module
         self._mutex = threading.RLock()  # wasmtime ends the process if two threads are in one instance
         self._inside, self._torn = False, False
-        self._store: wasmtime.Store | None = wasmtime.Store(_engine())
+        self._place: tuple[int, int] | None = None
+        self._store: wasmtime.Store | None = wasmtime.Store(kernel_engine())
         wanted = next(i.type for i in module.imports if i.name == "memory")
         assert isinstance(wanted, wasmtime.MemoryType)
         limits = wasmtime.Limits(wanted.limits.min, wanted.limits.max or MAX_PAGES)
         try:
-            self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
+            self._memory: Any = (
+                SharedMemory(kernel_engine(), wasmtime.MemoryType(limits, shared=True))
+                if wanted.is_shared
+                else wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
+            )
         except wasmtime.WasmtimeError as error:
             raise OutOfMemoryError(f"no address space for kernel memory ({error}); close other sessions") from error
         self._calls = dict[str, Call]()
@@ -188,6 +204,7 @@ class NativeKernels:
             missing = -(-(nbytes - self.size()) // PAGE)
             if missing <= 0:
                 return
+            self._place = None
             try:
                 self._memory.grow(store, missing)
             except wasmtime.WasmtimeError as error:
@@ -198,11 +215,17 @@ class NativeKernels:
 
     def _pointer(self, address: int, nbytes: int) -> int:
         store = self._live()
-        if address < 0 or address + nbytes > self._memory.data_len(store):
-            raise KernelError(f"bytes {address}..{address + nbytes} lie outside the memory of {self.size()} bytes")
+        base, size = self._place or self._find_place(store)
+        if address < 0 or address + nbytes > size:
+            raise KernelError(f"bytes {address}..{address + nbytes} lie outside the memory of {size} bytes")
+        return base + address
+
+    def _find_place(self, store: wasmtime.Store) -> tuple[int, int]:
+        """Where the memory lies in this process, and its bytes: true until it grows, which code in it might do too."""
         base = ctypes.cast(self._memory.data_ptr(store), ctypes.c_void_p).value
         assert base is not None
-        return base + address
+        self._place = base, int(self._memory.data_len(store))
+        return self._place
 
     def read(self, address: int, nbytes: int) -> memoryview:
         """A copy of the bytes."""
@@ -223,19 +246,23 @@ class NativeKernels:
         Raises:  KernelError if it traps or does not exist
         """
         with self._mutex:
-            store = self._live()
-            if (function := self._calls.get(name)) is None:
-                export = self._exports.get(name)
-                if not isinstance(export, wasmtime.Func):
-                    raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
-                function = self._calls[name] = fast_call(store, export)
-            self._inside = True
+            function = self._calls.get(name) or self._function(name)
+            self._live()
+            self._inside, self._place = True, None
             try:
                 return function(*args)
             except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
                 raise KernelError(f"kernel {name} trapped: {error}") from error
             finally:
                 self._inside = False
+
+    def _function(self, name: str) -> Call:
+        """What calls an exported function."""
+        export = self._exports.get(name)
+        if not isinstance(export, wasmtime.Func):
+            raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
+        self._calls[name] = found = fast_call(self._live(), export)
+        return found
 
     def run(self, program: int, first: int, count: int) -> None:
         """Runs `count` records, from number `first`, of the program at address `program`.

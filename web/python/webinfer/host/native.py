@@ -8,25 +8,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.util
-import mmap
 import os
 import platform
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
-from webinfer.host import cache_folder, published_files
-from webinfer.host.downloads import download
+from webinfer.host import cache_folder, published_table
+from webinfer.host.cores import default_threads
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.pictures import Pixels, SizeCheck, python_picture
+from webinfer.host.progress_bar import shown
 from webinfer.host.urls import beside
+from webinfer.host.whole_files import mapped
 
-MAPPED = 1 << 25  # bytes of a file from which on it is mapped
+SCHEMES = ("http://", "https://")
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
 
@@ -46,6 +48,7 @@ class NativeHost:
     """CPython on an ordinary machine (host.interface.Host)."""
 
     name = "native"
+    knows_cores = True
     settles_later = False  # a script's calls wait, and nothing goes on between them
 
     def __init__(self) -> None:
@@ -75,23 +78,46 @@ class NativeHost:
             future.cancel()
             raise
 
+    def wait_here(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """As `wait`, on the calling thread where it runs no loop itself: calls of several threads run side by side.
+
+        For sessions and tasks, which any loop may use. What a loop has to serve between calls belongs to `wait`.
+        """
+        if asyncio._get_running_loop() is not None:
+            return self.wait(work)
+        loop = _own_loop()
+        task = loop.create_task(work)
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():  # a signal's handler raised
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            raise
+
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
-        """The bytes of a path, of an http(s) URL, of which nothing is kept here, or of a file that a package publishes.
+        """The bytes of a path, of an http(s) URL, or of a file that a package publishes; both are kept.
+
+        Without `progress` a terminal or a notebook shows a bar (`progress_bar`).
 
         Raises:  ModelFormatError saying what could not be read and why
         """
-        if url.startswith(published_files.SCHEME):
-            return await asyncio.to_thread(published_files.published, url, progress, fresh)
-        if not url.startswith(("http://", "https://")):
-            try:
-                data = _mapped(Path(url))
-            except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
-                raise ModelFormatError(f"cannot read {url!r}: {reason}; give the path of a model file") from error
-            if progress is not None:
-                progress(ProgressEvent("model", len(data), len(data)))
-            return data
-        return await asyncio.to_thread(download, url, progress)
+        if url.startswith((published_table.SCHEME, *SCHEMES)):
+            from webinfer.host import kept_downloads, published_files  # and an HTTP client with them
+
+            published = url.startswith(published_table.SCHEME)
+            get = published_files.published if published else kept_downloads.kept_download
+            with shown(progress, PurePath(url.split("?")[0]).name) as told:
+                return await asyncio.to_thread(get, url, told, fresh)
+        try:
+            data = mapped(Path(url))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ModelFormatError(f"cannot read {url!r}: {reason}; give the path of a model file") from error
+        if progress is not None:
+            progress(ProgressEvent("model", len(data), len(data)))
+        return data
 
     async def large_file(self, place: Any, published: Sequence[str] = (), progress: Progress | None = None) -> None:
         """None: `fetch` maps large files into memory, whose pages are read on first access."""
@@ -123,7 +149,7 @@ class NativeHost:
         for path in (folder / file for folder in folders for file in files):
             if path.is_file():
                 return str(path)
-        if kind == "models" and (address := published_files.address_of(*files)) is not None:
+        if kind == "models" and (address := published_table.address_of(*files)) is not None:
             return address
         raise ModelFormatError(
             f"{files[0]} is not in {', '.join(map(str, folders))}; run `python3 -m build_scripts setup` "
@@ -135,7 +161,7 @@ class NativeHost:
 
         Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
         """
-        if place.startswith(("http://", "https://")):
+        if place.startswith(SCHEMES):
             return beside(place, name)
         folder = Path(place).parent.resolve()
         found = (folder / name.partition("?")[0]).resolve()
@@ -144,7 +170,7 @@ class NativeHost:
         return str(found)
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
-        """A new kernel instance of one thread, whatever `threads` says; relaxed SIMD unless `isa` names another build.
+        """A new kernel instance; relaxed SIMD unless `isa` names another build. The scalar build has one thread.
 
         Raises:  BackendUnavailableError if wasmtime or the build is missing
         """
@@ -154,7 +180,12 @@ class NativeHost:
 
         if isa is not None and isa not in BUILDS:
             raise BackendUnavailableError(f"no kernel build is called {isa!r}; there are {', '.join(BUILDS)}")
-        return NativeKernels(isa or BUILDS[0], module)
+        isa, wanted = isa or BUILDS[0], default_threads() if threads is None else threads
+        if wanted > 1 and isa != "scalar" and not module:
+            from webinfer.host.threads_native import ThreadPoolKernels
+
+            return ThreadPoolKernels(isa, wanted)
+        return NativeKernels(isa, module)
 
     async def kernel_module(self, build: str) -> memoryview:
         """The bytes of a build of the kernel module.
@@ -217,6 +248,8 @@ class NativeHost:
                     "" if present else f"pip install {module}",
                 )
             )
+        wasm, threads = found[0].present, default_threads()
+        found.append(Capability("threads", wasm, found[0].reason, found[0].fix, str(threads if wasm else 1)))
         return found
 
     def image(self, source: Any, check: SizeCheck) -> Pixels | None:
@@ -264,6 +297,28 @@ def _waited_loop(process: int) -> asyncio.AbstractEventLoop:
     return loop
 
 
+class _OwnLoop:
+    """The event loop of `wait_here` of one thread and process: closed when they drop it."""
+
+    def __init__(self) -> None:
+        self.loop, self.process = asyncio.new_event_loop(), os.getpid()
+
+    def __del__(self) -> None:
+        if self.process == os.getpid() and not self.loop.is_running():
+            self.loop.close()
+
+
+_own = threading.local()
+
+
+def _own_loop() -> asyncio.AbstractEventLoop:
+    """The calling thread's loop; a new one in a child of fork(), which shares the file descriptors of its parent's."""
+    kept: _OwnLoop | None = getattr(_own, "kept", None)
+    if kept is None or kept.process != os.getpid():
+        _own.kept = kept = _OwnLoop()
+    return kept.loop
+
+
 def _processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
@@ -271,11 +326,3 @@ def _processor() -> str:
         text = ""
     models = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
     return models[0] if models else f"{platform.machine()} {platform.processor()}"
-
-
-def _mapped(path: Path) -> memoryview:
-    """A file's bytes; those of a large one come from the disk as they are read, and need no memory of their own."""
-    if path.stat().st_size < MAPPED:
-        return memoryview(path.read_bytes())
-    with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -56,7 +56,10 @@ def _packed(store: wasmtime.Store, function: wasmtime.Func, plain: Call) -> Call
         try:
             pack.pack_into(cells, 0, *numbers)
         except struct.error:  # an address in the upper half of the memory, or a number that does not belong here
-            return plain(*numbers)
+            try:
+                pack.pack_into(cells, 0, *map(_wrapped, numbers))
+            except struct.error:
+                return plain(*numbers)
         trap = trap_pointer()
         error = call(context, pointer, cells, count, ctypes.byref(trap))
         if error:
@@ -66,6 +69,12 @@ def _packed(store: wasmtime.Store, function: wasmtime.Func, plain: Call) -> Call
         return unpack.unpack_from(cells)[0] if results else None
 
     return packed
+
+
+def _wrapped(number: int | float) -> int | float:
+    """An address as the signed number of the same 32 bits."""
+    upper = isinstance(number, int) and 1 << 31 <= number < 1 << 32
+    return number - (1 << 32) if upper else number
 
 
 def _format(kind: Any, size: int) -> str:

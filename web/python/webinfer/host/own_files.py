@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.resources
+import os
 from typing import Any
 
 import js
@@ -22,6 +23,22 @@ def own_file(name: str) -> str | None:
         return None
     kind = to_js({"type": TYPES[file.rpartition(".")[2]]}, dict_converter=js.Object.fromEntries)
     return str(js.URL.createObjectURL(js.Blob.new(to_js([place.read_bytes()]), kind)))
+
+
+def published_file(*names: str) -> str | None:
+    """The address of the first of these models that a folder of $WEBINFER_MODELS or a package has; None if none does.
+
+    The variable names one address, whose files are not looked for before they are fetched. Pages of our site ask their
+    manifest alone: their engine has no table of packages.
+    """
+    files = [name.partition("/")[2] for name in names if name.startswith("models/")]
+    if not files or not (importlib.resources.files("webinfer") / "_published.json").is_file():
+        return None
+    if folder := os.environ.get("WEBINFER_MODELS"):
+        return f"{folder.rstrip('/')}/{files[0]}"
+    from webinfer.host.published_table import address_of
+
+    return address_of(*files)
 
 
 async def own_script(name: str) -> Any:

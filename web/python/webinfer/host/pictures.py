@@ -16,6 +16,7 @@ SizeCheck = Callable[[int, int], None]  # of a picture: raises if it is too larg
 ORIENTATION = 0x0112  # of EXIF; 1 is upright
 NOT_TURNED = ("WEBP",)  # formats whose EXIF orientation browsers ignore
 CHANNELS = (1, 2, 3, 4)  # grey, grey and alpha, RGB, RGBA
+SVG_HEAD = 4096  # bytes within which a drawing begins, behind comments
 SPARSE = 4  # an array whose bytes lie in a span more than so many times as large is copied first
 
 
@@ -76,7 +77,22 @@ def _opened(file: Any, name: str) -> Any:
     try:
         return pillow.open(file)
     except (OSError, ValueError) as error:
+        if _is_drawing(file):
+            raise InputError(f"{name} is an SVG drawing, which only pages draw; save it as PNG") from None
         raise InputError(f"the image {name} cannot be read: {error}; give another one") from error
+
+
+def _is_drawing(file: Any) -> bool:
+    """Whether it is text that begins an SVG drawing."""
+    try:
+        if isinstance(file, io.BytesIO):
+            head = file.getvalue()[:SVG_HEAD]
+        else:
+            with open(file, "rb") as opened:
+                head = opened.read(SVG_HEAD)
+    except OSError:
+        return False
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"<svg" in head
 
 
 def _pillow(image: Any, check: SizeCheck) -> Pixels:

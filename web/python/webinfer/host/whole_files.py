@@ -1,14 +1,17 @@
-"""Files that are written whole or not at all: what was there before stays until all of the new one is on the disk."""
+"""Files as a whole: written so that the one before stays until all of the new one is on the disk; read as memory."""
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+MAPPED = 1 << 25  # bytes of a file from which on it is mapped
 
 
 def write_whole(file: Path, data: bytes) -> None:
@@ -67,3 +70,11 @@ def replaced(folder: Path) -> Iterator[Path]:
 
 def _named(error: OSError, file: Path) -> OSError:
     return OSError(error.errno, error.strerror or str(error), str(file))
+
+
+def mapped(path: Path) -> memoryview:
+    """A file's bytes; those of a large one come from the disk as they are read, and need no memory of their own."""
+    if path.stat().st_size < MAPPED:
+        return memoryview(path.read_bytes())
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

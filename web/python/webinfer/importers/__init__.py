@@ -6,14 +6,18 @@ passes or backends, never opens files, never touches weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
 from webinfer.importers import formats
-from webinfer.importers.core.partial_evaluation import KnownValues
+from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues
 from webinfer.importers.formats import chosen, unpacked
+
+if TYPE_CHECKING:
+    from webinfer.importers.core.caches import Caches
 
 
 def read_model(
@@ -36,7 +40,18 @@ def read_model(
              InputError if the model has no such signature
     """
     whole, inside = formats.unpacked(memoryview(data).cast("B").toreadonly(), name)
-    graph = formats.read(whole, name, shapes or {}, signature, {**inside, **(files or {})}, known_values)
+    beside = {**inside, **(files or {})}
+    return _verified(lambda: formats.read(whole, name, shapes or {}, signature, beside, known_values))
+
+
+def _verified(read: Callable[[], Graph]) -> Graph:
+    """The graph that is read, now or when reading goes on, verified."""
+    try:
+        graph = read()
+    except DataDependentValue as unknown:
+        if (resume := unknown.resume) is not None:
+            unknown.resume = lambda known: _verified(lambda: resume(known))
+        raise
     if not isinstance(graph, CompiledGraph):
         verify(graph)
     return graph
@@ -64,6 +79,14 @@ def metadata(data: memoryview | bytes, name: str = "model") -> dict[str, str]:
     Raises:  ModelFormatError; LimitError
     """
     return formats.metadata(memoryview(data).cast("B").toreadonly(), name)
+
+
+def caches(data: memoryview | bytes, name: str = "model") -> Caches | None:
+    """The inputs that come back longer among the outputs, as a decoder's past; None where the format does not tell.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    return formats.caches(memoryview(data).cast("B").toreadonly(), name)
 
 
 def files_beside(data: memoryview | bytes, name: str = "model") -> tuple[str, ...]:

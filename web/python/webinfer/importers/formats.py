@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
@@ -16,7 +16,10 @@ from webinfer.importers.core.files_beside import plain_name, with_plain_names
 from webinfer.importers.core.other_files import BYTE_ORDER_MARK, HEAD, archive_kind, description
 from webinfer.importers.core.outline import Outline
 from webinfer.importers.core.partial_evaluation import KnownValues
-from webinfer.importers.readers.archive import SIGNATURE, unpack
+from webinfer.importers.readers.archive import is_archive, unpack
+
+if TYPE_CHECKING:
+    from webinfer.importers.core.caches import Caches
 
 SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
@@ -43,6 +46,7 @@ class Format:
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
     outline: str = ""  # "module:function" for what the file says of itself; takes what the reader takes, and the name
     metadata: str = ""  # "module:function" for the words that its writer left in it; takes the bytes and the name
+    caches: str = ""  # "module:function" for inputs that come back longer; takes the bytes and the name
 
 
 # A new format is one row here and its folder.
@@ -57,7 +61,7 @@ FORMATS = [
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
         "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), known_values=True,
         beside="webinfer.importers.onnx.tensors:files_beside", outline="webinfer.importers.onnx.outline:outline",
-        metadata="webinfer.importers.onnx.metadata:metadata",
+        metadata="webinfer.importers.onnx.metadata:metadata", caches="webinfer.importers.onnx.caches:caches",
     ),
     Format(
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
@@ -82,10 +86,17 @@ FORMATS = [
         "every other operator", keys=frozenset(("inputs", "operators")),
     ),
 ]  # fmt: skip
+
+
+def is_package(data: bytes | bytearray | memoryview) -> bool:
+    """Whether these are the first bytes of a compiled package."""
+    return bytes(data[:8]) == b"webinfer"
+
+
 # Compiled already: no table of converters, no node.
 PACKAGE = Format(
     "webinfer package", (".webinfer",), "webinfer.package.reading:read_package", "packages of another version",
-    signature=lambda head: head[:8] == b"webinfer",
+    signature=is_package,
 )  # fmt: skip
 
 
@@ -107,7 +118,7 @@ def unpacked(data: memoryview, name: str, member: str | None = None) -> tuple[me
     Raises:  ModelFormatError if the archive is damaged, or holds no model, or several and no `member` is named;
              InputError if the bytes hold no such member; LimitError
     """
-    if data[:4] == SIGNATURE:
+    if is_archive(data):
         return chosen(unpack(data, name), name, member)
     if member is not None:
         raise InputError(f"{name!r} has no member {member!r}: it is a single file, no bundle")
@@ -230,6 +241,16 @@ def metadata(data: memoryview, name: str) -> dict[str, str]:
     """
     row, source = _row(data, name)
     found: dict[str, str] = _function(row, row.metadata, name)(source, name) if row.metadata else {}
+    return found
+
+
+def caches(data: memoryview, name: str) -> Caches | None:
+    """The inputs that come back longer among the outputs; None where the format has no way to tell.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    """
+    row, source = _row(data, name)
+    found: Caches | None = _function(row, row.caches, name)(source, name) if row.caches else None
     return found
 
 

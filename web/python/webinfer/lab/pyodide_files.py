@@ -19,7 +19,7 @@ from pathlib import Path
 from webinfer.errors import InputError, IntegrityError
 from webinfer.host import cache_folder
 from webinfer.host.interface import Progress, ProgressEvent
-from webinfer.host.published_files import table
+from webinfer.host.published_table import table
 from webinfer.lab.errors import NoSiteError
 
 LOCK = "pyodide-lock.json"

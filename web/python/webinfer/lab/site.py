@@ -60,6 +60,7 @@ async def serve_lab(
     host: str,
     port: int,
     database: str | None = None,
+    workers: int = 1,
     pyodide: Path | None = None,
     certificate: Path | None = None,
     key: Path | None = None,
@@ -67,8 +68,8 @@ async def serve_lab(
 ) -> None:
     """Serves the lab until it is stopped; `told` hears the addresses for devices and for programs.
 
-    `database` is SQLAlchemy's address of where results go, else a file in the current folder; `pyodide` a folder with
-    the files of npm's package, else npm fetches them once.
+    `database` is SQLAlchemy's address of where results go, else a file in the current folder; `workers` how many
+    processes serve; `pyodide` a folder with the files of npm's package, else npm fetches them once.
 
     Raises:  NoSiteError if the installation lacks something, saying what brings it; InputError for what is asked for
     """
@@ -83,7 +84,7 @@ async def serve_lab(
         kept = database or f"sqlite:///{Path(DATABASE).resolve()}"
         secure = {"certificate": certificate, "key": key}
         try:
-            await server.serve(Path(place), told, host=host, port=port, database=kept, **secure)
+            await server.serve(Path(place), told, host=host, port=port, database=kept, workers=workers, **secure)
         except server.LabServerError as error:
             raise InputError(str(error)) from error
 

@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Any
 
 from webinfer.backends.registry import AUTO
+from webinfer.closing import Closing
 from webinfer.deprecated import aliased_arguments, renamed, renamed_arguments
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
-from webinfer.host import current
+from webinfer.host import current, wait_here
 from webinfer.host.interface import Host, Progress
 from webinfer.language.batch import generate_batch
 from webinfer.language.conversation import Conversation
@@ -126,6 +127,10 @@ class TextGenerator:
         """The whole answer. Options: as for `stream`."""
         return "".join([piece async for piece in self.stream(prompt, **options)])
 
+    async def __call__(self, prompt: Prompt, **options: Any) -> str:
+        """As `run`: what is awaited of a pipeline is called as other tasks are."""
+        return await self.run(prompt, **options)
+
     @renamed_arguments(max_words="max_tokens")
     @aliased_arguments(max_new_tokens="max_tokens")
     async def answers(
@@ -202,14 +207,37 @@ class TextGenerator:
         self.close()
 
 
-class PendingGenerator:
-    """A generator that is not open yet: await it, or call `stream`, which opens it and closes it at the end."""
+class PendingGenerator(Closing):
+    """A generator that is opened when it is needed.
+
+    In a script it is called: `answer = pipeline("What is WebAssembly?")`, and stays open for the next call. In async
+    code it is awaited, or `stream` is called, which opens a generator and closes it at the end.
+    """
 
     def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
         self._model, self._options = model, options
+        self._opened: TextGenerator | None = None
 
     async def _open(self) -> TextGenerator:
         return await TextGenerator.create(MODEL if self._model is None else self._model, **self._options)
+
+    def __call__(self, prompt: Prompt, **options: Any) -> str:
+        """The whole answer to messages, or the continuation of a text. Options: as for `TextGenerator.stream`.
+
+        Raises:  what `TextGenerator.create` and `stream` raise; InputError where nothing can wait
+        """
+        return wait_here(self._answered(prompt, options))
+
+    async def _answered(self, prompt: Prompt, options: Mapping[str, Any]) -> str:
+        if self._opened is None:
+            self._opened = await self._open()
+        return await self._opened.run(prompt, **options)
+
+    def close(self) -> None:
+        """Frees the generator of calls, if it was opened."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def __await__(self) -> Generator[Any, None, TextGenerator]:
         return self._open().__await__()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from webinfer.host.hub import located
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.models.registry import known_model, locate_model
 from webinfer.session.loading import opened
@@ -35,6 +36,8 @@ async def open_weights(source: Any, host: Host, progress: Progress | None) -> We
     Raises:  ModelFormatError; IntegrityError; BackendUnavailableError
     """
     known, file = known_model(source), None
+    if isinstance(source, str) and known is None:
+        source = await located(source, host.fetch)
     if known is not None:
         published = (known.sha256, *known.other_editions)
         file = await host.kept_file(published)

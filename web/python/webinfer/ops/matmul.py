@@ -41,6 +41,8 @@ def matrix_sizes(inputs: Inputs, a: MatmulAttrs) -> tuple[int, int, int]:
         raise ShapeError(f"matmul: inner sizes {k} of a {x.shape} and {inner} of b {y.shape} differ")
     if k < 1:
         raise ShapeError(f"matmul: a {x.shape} and b {y.shape} have nothing to multiply")
+    if isinstance(inner, int):  # and k a symbol: weights that are known at load are packed by sizes that are known
+        k = inner
     return m, k, n
 
 

@@ -174,7 +174,7 @@ def _arg_infer(name: str) -> Callable[[Inputs, ArgAttrs], tuple[TensorType, ...]
     def infer(inputs: Inputs, a: ArgAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0])
         shape = reduced_shape(name, x.shape, (a.axis,), a.keep_dims)
-        if x.shape[a.axis] == 0:
+        if x.shape[a.axis] == 0 and 0 not in shape:
             raise ShapeError(f"{name}: axis {a.axis} of {x.shape} is empty")
         return (TensorType(shape, a.dtype),)
 

@@ -172,10 +172,12 @@ def broadcast(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(s) for s in shapes)
     out = []
     for dims in zip(*((1,) * (rank - len(s)) + s for s in shapes), strict=True):
-        sizes = {d for d in dims if d != 1}
-        if len(sizes) > 1:
-            raise ShapeError(f"{op}: shapes {', '.join(map(str, shapes))} do not broadcast")
-        out.append(sizes.pop() if sizes else 1)
+        size = 1
+        for d in dims:
+            if d != 1 and size not in (1, d):
+                raise ShapeError(f"{op}: shapes {', '.join(map(str, shapes))} do not broadcast")
+            size = size if d == 1 else d
+        out.append(size)
     return tuple(out)
 
 

@@ -10,6 +10,7 @@ from webinfer.errors import ShapeError
 from webinfer.expr import formula as f
 from webinfer.expr.formula import Formula
 from webinfer.expr.kernel import Kernel, Kind, Size, Tensor, axes, lengths, real, reals, sizes, whole
+from webinfer.graph.dims import has_size, hint_of
 from webinfer.graph.ir import Case, Cost, Op, TensorType
 from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, moved_bytes, need
 
@@ -29,7 +30,7 @@ class ResizeAttrs:
 def _infer(name: str):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: ResizeAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0], 4)
-        if min(a.size) < 1 or min(x.shape[1:3]) < 1:
+        if any(size < 1 for size in (*a.size, *x.shape[1:3])):
             raise ShapeError(f"{name}: cannot resize {x.shape} to {a.size}")
         if a.align_corners and a.half_pixel_centers:
             raise ShapeError(f"{name}: align_corners and half_pixel_centers exclude each other")
@@ -44,7 +45,10 @@ def cost(inputs: Inputs, outputs: Sequence[TensorType], a: ResizeAttrs) -> Cost:
 
 
 def _scale(inputs: int, outputs: int, a: ResizeAttrs) -> float:
-    return (inputs - 1) / (outputs - 1) if a.align_corners and outputs > 1 else inputs / outputs
+    if a.align_corners and outputs > 1:
+        return (inputs - 1) / (outputs - 1)
+    factor = hint_of(outputs) // hint_of(inputs) if has_size(outputs) else 0
+    return 1 / factor if factor and outputs == inputs * factor else inputs / outputs  # the same number
 
 
 def nearest_numbers(x: TensorType, y: TensorType, a: ResizeAttrs) -> dict[str, float]:

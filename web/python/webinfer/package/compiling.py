@@ -9,16 +9,20 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from webinfer.backends.base import Executor
-from webinfer.backends.wasm.kernel_table import ABI, KERNELS
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan
+from webinfer.backends.wasm.open_plan import OpenExecutor
 from webinfer.backends.webgpu.default_tunings import ADAPTER_WORDS, DATA
 from webinfer.backends.webgpu.executor import WebGpuExecutor
+from webinfer.backends.webgpu.open_program import OpenProgram
 from webinfer.errors import InputError, KernelError, UnsupportedOpError
-from webinfer.graph.ir import Graph, TensorType
+from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.host import current
 from webinfer.host.interface import Host
-from webinfer.host.kernel_constants import (
+from webinfer.kernel_constants import (
     MEMORY_STACK_BYTES,
+    PROGRAM_HEADER_WORDS,
+    PROGRAM_MAGIC,
     THREAD_POOL_BYTES,
     THREAD_POOL_MAX_NAPS_WORD,
     THREAD_POOL_NAP_MS,
@@ -26,12 +30,13 @@ from webinfer.host.kernel_constants import (
 )
 from webinfer.package.container import Writer
 from webinfer.package.module import Module
-from webinfer.package.proofs import order_of, referenced
+from webinfer.package.open_sizes import open_axes, regimes_of
+from webinfer.package.proofs import bindings_of, order_of, referenced
 from webinfer.package.pruning import pruned
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels
 from webinfer.package.tasks import PackagedTask, packaged_task
 from webinfer.package.tunings import places_of, words_of
-from webinfer.plan.kernel_constants import PROGRAM_HEADER_WORDS, PROGRAM_MAGIC
+from webinfer.plan.blocks import SPARE
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.image import KERNEL as PICTURE_KERNEL
@@ -46,6 +51,7 @@ DECIDED_BY_DATA = (
     "data decides what runs, which needs the engine beside it; if an input decides alone, bind it with `values`, in a "
     "shell with --value INPUT=NUMBER"
 )
+Shapes = dict[str, list[Any]]  # of inputs and outputs whose sizes are open: the file's names, "?" for what follows them
 _FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
 
 
@@ -82,7 +88,7 @@ def source_of(
 
 @dataclass(slots=True)
 class WasmPlan:
-    """A model compiled for one build of the kernels."""
+    """A model compiled for one build of the kernels; `regimes` are plans for kinds of sizes, where those are open."""
 
     graph: Graph
     layout: Layout
@@ -90,6 +96,8 @@ class WasmPlan:
     writes: list[tuple[int, bytes]]
     module: bytes  # of the kernels that it calls
     steps: list[str] = field(default_factory=list)  # kernels of an inference, in order
+    regimes: list[dict[str, Any]] = field(default_factory=list)
+    shapes: Shapes = field(default_factory=dict)
 
 
 async def compile_model(
@@ -101,6 +109,7 @@ async def compile_model(
     task: str | None = None,
     task_options: Mapping[str, Any] | None = None,
     tunings: str = "",
+    sizes: Sequence[Mapping[str, Sequence[int]]] = (),
     host: Host | None = None,
     **options: Any,
 ) -> bytes:
@@ -109,7 +118,9 @@ async def compile_model(
     `backend` names what it can run on, "wasm", "webgpu" or both. `builds` are the kernels' instruction sets,
     "relaxed", "simd128", "scalar"; with `threads` each but the last also for several threads. `task` puts preparation
     and decoding in, `task_options` are that task's. `tunings` are lines of a tuning log: each adapter in it gets a plan
-    with the kernels that won on it. Other options are those of `webinfer.load` that say how a model is
+    with the kernels that won on it. Sizes of inputs that the model leaves open stay open, unless `shapes` binds them; a
+    package holds plans for a few kinds of sizes, found by trial, or those of `sizes`, each of which says the shapes of
+    all inputs whose sizes are open. Other options are those of `webinfer.load` that say how a model is
     read: `shapes`, `values`, `signature`, `member`, `dequantize`, `dynamic_range`, `precision`.
 
     Raises:  InputError naming an option that is wrong; UnsupportedOpError if no single backend can run the whole
@@ -119,29 +130,35 @@ async def compile_model(
     if not wanted or {*wanted} - {*BACKENDS}:
         raise InputError(f"backend={backend!r}: a package is for {' or '.join(BACKENDS)}, or both")
     source = source_of(model, task, task_options, host, options)
-    writer, facts, graph = Writer(), dict[str, Any](), None
+    writer, facts, graph, shapes = Writer(), dict[str, Any](), None, Shapes()
     if "wasm" in wanted:
         names = [
             build for isa in builds for build in ([isa, f"{isa}-threads"] if threads and isa != "scalar" else [isa])
         ]
         facts["wasm"] = []
         for build in names:
-            plan = await compile_wasm_plan(source, build)
-            graph = plan.graph
+            plan = await compile_wasm_plan(source, build, sizes)
+            graph, shapes = plan.graph, plan.shapes
             facts["wasm"].append(_put_wasm(writer, build, plan))
     if "webgpu" in wanted:
-        facts["webgpu"], graph = await _put_webgpu(writer, source, places_of(tunings))
+        facts["webgpu"], graph, shapes = await _put_webgpu(writer, source, places_of(tunings), sizes)
     assert graph is not None
-    return writer.file(_header(graph, source, facts))
+    return writer.file(_header(graph, source, facts, shapes))
 
 
-def _header(graph: Graph, source: Source, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _header(graph: Graph, source: Source, facts: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """The facts of the whole package; `shapes` are those of inputs and outputs whose sizes are open."""
     task = source.task
+
+    def ends(values: Sequence[Value]) -> list[list[Any]]:
+        rows = [tensor_facts(v.name, v.type) for v in values]
+        return [[name, dtype, shapes.get(name, shape), quant] for name, dtype, shape, quant in rows]
+
     header = {
         "name": graph.name,
         "engine": VERSION,
-        "inputs": [tensor_facts(v.name, v.type) for v in graph.inputs],
-        "outputs": [tensor_facts(v.name, v.type) for v in graph.outputs],
+        "inputs": ends(graph.inputs),
+        "outputs": ends(graph.outputs),
         "states": [[s.name, s.input, s.output, bytes(s.initial or b"").hex()] for s in graph.states],
         "outer": dict(graph.outer),
         "notes": graph.notes,
@@ -172,30 +189,87 @@ def _executor_of(session: Session) -> Executor:
     return session.executor
 
 
-async def compile_wasm_plan(source: Source, build: str) -> WasmPlan:
+async def compile_wasm_plan(
+    source: Source, build: str, sizes: Sequence[Mapping[str, Sequence[int]]] | None = None
+) -> WasmPlan:
     """The model compiled for a build of the kernels, such as "simd128" or "relaxed-threads".
+
+    `sizes` are those of `compile_model`; with None, none may be open.
 
     Raises:  as `compile_model`
     """
     module = Module.read(bytes(await source.host.kernel_module(build)))
-    if (found := module.constant("abi")) != ABI:
-        raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
+    if (found := module.constant("abi")) != KERNELS.abi:
+        raise KernelError(
+            f"the kernel module has interface {found}, the engine needs {KERNELS.abi}; rebuild both together"
+        )
     heap, threads = module.constant("__heap_base"), 1
     if build.endswith("-threads"):
         pool = -(-heap // 64) * 64
         heap, threads = pool + THREAD_POOL_BYTES + (MOST_THREADS - 1) * MEMORY_STACK_BYTES, MOST_THREADS
     kernels = PaperKernels(build.removesuffix("-threads"), threads, heap)
+    regimes, shapes = list[dict[str, Any]](), Shapes()
     with await source.load("wasm", PaperHost(source.host, kernels)) as session:
-        executor = _executor_of(session)
-        if not isinstance(executor, LoadedPlan):
-            raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
-        (graph,), layout = session.graphs(), executor.layout
+        if sizes is not None and source.task is None and open_axes(session.inputs):
+            opened = await _open_wasm(session, sizes, kernels, regimes)
+            graph, layout = opened.graph, opened.layout
+            shapes = _open_shapes(session, graph, regimes)
+        else:
+            executor = _executor_of(session)
+            if not isinstance(executor, LoadedPlan):
+                raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
+            (graph,), layout = session.graphs(), executor.layout
         writes = [(address, data) for address, data in kernels.writes if data]
     programs = {address: _kernels_of(data) for address, data in writes if _is_program(data)}
     used = {name for names in programs.values() for name in names}
     used |= {PICTURE_KERNEL} if source.task is not None else set()
     needed = pruned(module, sorted(used), [name for name in KERNELS if name not in used], EXPORTS)
-    return WasmPlan(graph, layout, kernels, writes, needed.written(), programs.get(layout.program, []))
+    steps = [*programs.get(layout.program, [])]
+    for regime in regimes:
+        regime["steps"] = programs[regime["program"][0]]
+        regime["bindings"] = bindings_of(regime)
+    return WasmPlan(graph, layout, kernels, writes, needed.written(), steps, regimes, shapes)
+
+
+def _open_shapes(session: Session, graph: Graph, regimes: Sequence[Mapping[str, Any]]) -> Shapes:
+    """Shapes of inputs as the model has them, of outputs with "?" for each size that is not always the same."""
+    forms = [regime.get("open", regime) for regime in regimes]
+    found = {info.name: list(info.shape) for info in session.inputs}
+    for i, value in enumerate(graph.outputs):
+        shapes = [[_constant(size, regime["sizes"]) for size in regime["shapes"][1][i]] for regime in forms]
+        found[value.name] = [own[0] if len({*own}) == 1 else "?" for own in zip(*shapes, strict=True)]
+    return found
+
+
+def _constant(size: Any, form: Mapping[str, Any]) -> Any:
+    """The number that a size is in a regime; "?" if it follows others."""
+    if not isinstance(size, list):
+        return size
+    match form["values"][size[0]]:
+        case []:
+            return 0
+        case [[int(number)]]:
+            return number
+    return "?"
+
+
+async def _open_wasm(
+    session: Session, sizes: Sequence[Mapping[str, Sequence[int]]], kernels: PaperKernels,
+    regimes: list[dict[str, Any]],
+) -> OpenExecutor:  # fmt: skip
+    """The last executor of the plans for kinds of sizes, all in one memory; their facts go to `regimes`."""
+
+    def made(executor: Executor) -> None:
+        assert isinstance(executor, OpenExecutor)
+        assert executor.memory_of_kernels is not None
+        executor.memory_of_kernels.end = kernels.top  # the next plan shall overwrite nothing of what this one loads
+        layout = executor.layout
+        facts = {"program": [layout.program, layout.steps], "memory": list(asdict(layout.memory).values())}
+        regimes.append({**facts, **executor.form()})
+
+    executor = (await regimes_of(session, sizes, made))[-1].executor
+    assert isinstance(executor, OpenExecutor)
+    return executor
 
 
 def _is_program(data: bytes) -> bool:
@@ -214,7 +288,7 @@ def _kernels_of(program: bytes) -> list[str]:
 
 def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
     """The plan in sections of its own, and its row in the header."""
-    layout, prepare = plan.layout, plan.kernels.prepare
+    layout = plan.layout
     programs, writes = bytearray(), list[list[int]]()
     for address, data in plan.writes:
         if _is_program(data):
@@ -225,16 +299,22 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
     ends = [p.address for p in (*layout.inputs, *layout.outputs) if p.type.nbytes]
     starts = [*ends, *(address for address, source, *_ in writes if source == 0)]
     taken = [row[2:] for row in writes if row[1] == 0]
-    name = f"wasm/{build}"
+    name, facts = f"wasm/{build}", dict[str, Any]()
+    if plan.regimes:
+        facts = {"prepares": plan.kernels.prepares, "regimes": plan.regimes, "weights": _sums(taken), "spare": SPARE}
+    else:
+        facts = {
+            "prepare": plan.kernels.prepare, "program": [layout.program, layout.steps],
+            "inputs": [p.address for p in layout.inputs], "outputs": [p.address for p in layout.outputs],
+            "memory": list(asdict(layout.memory).values()), "steps": plan.steps, "for": _made_for(plan.graph, taken),
+            "referenced": referenced(memoryview(programs), starts),
+        }  # fmt: skip
     writer.sections[f"{name}/kernels"] = plan.module
     writer.sections[f"{name}/programs"] = bytes(programs)
     writer.sections[name] = _json(
         {
-            "abi": ABI, "heap": plan.kernels.heap_base, "top": max(layout.top, plan.kernels.top),
-            "writes": writes, "prepare": prepare, "program": [layout.program, layout.steps],
-            "inputs": [p.address for p in layout.inputs], "outputs": [p.address for p in layout.outputs],
-            "memory": list(asdict(layout.memory).values()), "steps": plan.steps, "for": _made_for(plan.graph, taken),
-            "referenced": referenced(memoryview(programs), starts),
+            "abi": KERNELS.abi, "heap": plan.kernels.heap_base, "top": max(layout.top, plan.kernels.top),
+            "writes": writes, **facts,
             "pool": {
                 "bytes": THREAD_POOL_BYTES, "poisoned": THREAD_POOL_POISONED_WORD, "maxNaps": THREAD_POOL_MAX_NAPS_WORD,
                 "napMs": THREAD_POOL_NAP_MS, "stack": MEMORY_STACK_BYTES,
@@ -253,7 +333,11 @@ def _made_for(graph: Graph, taken: Sequence[Sequence[int]]) -> dict[str, Any]:
         key: [tensor_facts(v.name, v.type)[:3] for v in values]
         for key, values in (("inputs", graph.inputs), ("outputs", graph.outputs))
     }
-    return {**rows, "weights": [sum(at for at, _ in taken), sum(nbytes for _, nbytes in taken)]}
+    return {**rows, "weights": _sums(taken)}
+
+
+def _sums(taken: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(at for at, _ in taken), sum(nbytes for _, nbytes in taken)]
 
 
 def _json(value: Any) -> bytes:
@@ -263,7 +347,9 @@ def _json(value: Any) -> bytes:
 # ----- WebGPU
 
 
-async def _put_webgpu(writer: Writer, source: Source, logs: Sequence[Log]) -> tuple[list[dict[str, Any]], Graph]:
+async def _put_webgpu(
+    writer: Writer, source: Source, logs: Sequence[Log], sizes: Sequence[Mapping[str, Sequence[int]]]
+) -> tuple[list[dict[str, Any]], Graph, Shapes]:
     """The plans for classes of devices, the least demanding first, then of logs: rows of the header, the graph."""
     tuned = [name for name, row in DATA.items() if row.get("choices")]
     targets: list[tuple[str, frozenset[str], Log | None]] = [("", frozenset[str](), None), ("", _FEATURES, None)]
@@ -271,30 +357,54 @@ async def _put_webgpu(writer: Writer, source: Source, logs: Sequence[Log]) -> tu
     targets += [(log.about.adapter, features, log) for log in logs for features in (frozenset[str](), _FEATURES)]
     rows, sections, shaders = list[dict[str, Any]](), dict[bytes, str](), dict[bytes, int]()
     graph: Graph | None = None
+    shapes = Shapes()
     for adapter, features, log in targets:
         device = PaperDevice(features, adapter, "paper" if log is None else log.about.browser)
         with await source.load("webgpu", PaperHost(source.host, None, device, log)) as session:
-            executor = _executor_of(session)
-            if not isinstance(executor, WebGpuExecutor):
-                raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
-            (graph,) = session.graphs()
-            plan = _json(_webgpu_plan(writer, device, executor, graph, shaders))
-        known = plan in sections
-        name = sections.setdefault(plan, f"webgpu/{len(sections)}")
-        writer.sections[name] = plan
+            if source.task is None and open_axes(session.inputs):
+                graph, plans = await _open_webgpu(writer, device, session, sizes, shaders)
+                shapes = _open_shapes(session, graph, plans)
+            else:
+                executor = _executor_of(session)
+                if not isinstance(executor, WebGpuExecutor):
+                    raise UnsupportedOpError([f"{session.name}: {DECIDED_BY_DATA}"])
+                (graph,) = session.graphs()
+                plans = [_webgpu_plan(writer, device, executor, graph, shaders)]
+        texts = list(map(_json, plans))
+        known = all(text in sections for text in texts)
+        names = [sections.setdefault(text, f"webgpu/{len(sections)}") for text in texts]
+        writer.sections.update(zip(names, texts, strict=True))
         if not known or log is not None:
             words = ADAPTER_WORDS[adapter] if adapter and log is None else ()
             named = words_of(adapter) if log is not None else []
-            rows.append({"features": sorted(features), "adapters": words, "named": named, "section": name})
+            row = {"features": sorted(features), "adapters": words, "named": named, "section": names[0]}
+            rows.append({**row, "regimes": names} if shapes else row)
     writer.sections["webgpu/shaders"] = b"[" + b",".join(shaders) + b"]"
     assert graph is not None
-    return rows, graph
+    return rows, graph, shapes
+
+
+async def _open_webgpu(
+    writer: Writer, device: PaperDevice, session: Session, sizes: Sequence[Mapping[str, Sequence[int]]],
+    shaders: dict[bytes, int],
+) -> tuple[Graph, list[dict[str, Any]]]:  # fmt: skip
+    """The graph and the plans for kinds of sizes of one class of devices."""
+    plans = list[dict[str, Any]]()
+
+    def made(executor: Executor) -> None:
+        assert isinstance(executor, OpenProgram)
+        plan = _webgpu_plan(writer, device, executor, executor.graph, shaders)
+        form = executor.form()
+        plans.append({**plan, "open": {**form, "bindings": bindings_of(form)}})
+
+    executor = (await regimes_of(session, sizes, made))[-1].executor
+    return executor.graph, plans
 
 
 def _webgpu_plan(
     writer: Writer, device: PaperDevice, executor: WebGpuExecutor, graph: Graph, shaders: dict[bytes, int]
 ) -> dict[str, Any]:
-    (program,) = device.programs
+    program = device.programs[-1]
     numbers = [shaders.setdefault(_json(asdict(spec)), len(shaders)) for spec in device.specs]
     values, spans = executor.results()
     where = dict(zip(values, spans, strict=True))

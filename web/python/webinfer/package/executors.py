@@ -19,7 +19,8 @@ from webinfer.tensor import Tensor
 NO_GRAPH = "a package holds no graph to look into; verify the model that it was compiled from"
 
 
-def _rows(backend: str, kernels: Sequence[Any]) -> list[PlanRow]:
+def packaged_rows(backend: str, kernels: Sequence[Any]) -> list[PlanRow]:
+    """The steps of a plan of which nothing is known but kernels."""
     return [PlanRow(i, "", "", backend, str(k), "", 0, 0, "compiled into the package") for i, k in enumerate(kernels)]
 
 
@@ -49,7 +50,7 @@ class PackagedWasm(LoadedPlan):
 
     def rows(self) -> Sequence[PlanRow]:
         """The kernels that an inference calls."""
-        return _rows("wasm", self._names)
+        return packaged_rows("wasm", self._names)
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Never yields.
@@ -163,7 +164,7 @@ class PackagedGpu(GpuExecutor):
 
     def rows(self) -> Sequence[PlanRow]:
         """The shaders that an inference runs."""
-        return _rows("webgpu", [label for label, _, _, _ in self._dispatches[self._prepare :]])
+        return packaged_rows("webgpu", [label for label, _, _, _ in self._dispatches[self._prepare :]])
 
     def memory(self) -> MemoryReport:
         """As it was when the model was compiled."""

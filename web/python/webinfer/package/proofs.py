@@ -14,7 +14,7 @@ from typing import Any
 
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Graph
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES, PROGRAM_HEADER_WORDS, PROGRAM_MAGIC, PROGRAM_VERSION
+from webinfer.kernel_constants import MEMORY_MAX_BYTES, PROGRAM_HEADER_WORDS, PROGRAM_MAGIC, PROGRAM_VERSION
 
 MAX_GROUPS = 65535  # of a dispatch in each direction
 ALIGNMENT = 256  # of what a shader is given, in a buffer
@@ -42,6 +42,23 @@ def order_of(plan: Mapping[str, Any]) -> int:
     rows = [list(row[1:]) for row in plan["dispatches"]]
     facts = [plan["buffers"], plan["prepare"], plan["freed"], plan["inputs"], plan["outputs"], plan["uniforms"], rows]
     return zlib.crc32(json.dumps(facts, separators=(",", ":")).encode())
+
+
+def bindings_of(form: Mapping[str, Any]) -> int:
+    """CRC-32 of what a plan says of open sizes: which words follow which expressions, and for which sizes it holds."""
+    sizes = form["sizes"]
+    facts = [len(sizes["symbols"]), sizes["atoms"], sizes["guards"], sizes["values"]]
+    facts += [form[key] for key in sorted(form) if key not in ("sizes", "bindings")]
+    return zlib.crc32(json.dumps(facts, separators=(",", ":")).encode())
+
+
+def check_bindings(form: Mapping[str, Any]) -> None:
+    """Proves that what follows sizes is what was compiled.
+
+    Raises:  ModelFormatError
+    """
+    if form.get("bindings") != bindings_of(form):
+        raise _refuse("its sizes are bound in another way than it was made with")
 
 
 def _refuse(what: str) -> ModelFormatError:
@@ -80,6 +97,46 @@ def check_wasm(plan: Mapping[str, Any], graph: Graph, sources: Sequence[memoryvi
 
     Raises:  ModelFormatError, LimitError; KeyError, TypeError or ValueError where facts are missing or of other types
     """
+    found = _written(plan, graph, sources, heap, abi)
+    used = [plan["program"]] if plan["prepare"] is None else [plan["program"], plan["prepare"]]
+    _used(found, used)
+    if len(plan["steps"]) != plan["program"][1]:
+        raise _refuse("its steps have other names")
+    _ends(plan, graph, heap, (plan["program"][0], found[plan["program"][0]][1]))
+    weights = [row for row in plan["writes"] if row[1] == 0]
+    _fitting(plan, graph, [row[2:] for row in weights])
+    if "referenced" in plan:
+        ends = zip((*graph.inputs, *graph.outputs), (*plan["inputs"], *plan["outputs"]), strict=True)
+        starts = [*(at for v, at in ends if v.type.nbytes), *(row[0] for row in weights)]
+        if referenced(sources[1], starts) != plan["referenced"]:
+            raise _refuse("its programs name other addresses than its plan")
+
+
+def check_open_wasm(plan: Mapping[str, Any], graph: Graph, sources: Sequence[memoryview], heap: int, abi: int) -> None:
+    """As `check_wasm`, of plans for several regimes of sizes; what their words are is checked where they are read.
+
+    Raises:  as `check_wasm`
+    """
+    found = _written(plan, graph, sources, heap, abi)
+    if not plan["regimes"]:
+        raise _refuse("it has no plan for any size")
+    _used(found, [*(regime["program"] for regime in plan["regimes"]), *plan["prepares"]])
+    for regime in plan["regimes"]:
+        check_bindings(regime)
+        (address, steps), end = regime["program"], regime["first"] + 4 * regime["count"]
+        if len(regime["steps"]) != steps:
+            raise _refuse("its steps have other names")
+        _inside(regime["first"], 4 * regime["count"], heap, plan["top"], "what follows sizes")
+        _inside(address, found[address][1], regime["first"], end, "a program that follows sizes")
+    taken = [row[2:] for row in plan["writes"] if row[1] == 0]
+    if plan["weights"] != [sum(at for at, _ in taken), sum(nbytes for _, nbytes in taken)]:
+        raise _refuse("its plan was made for other weights than those that it takes")
+
+
+def _written(
+    plan: Mapping[str, Any], graph: Graph, sources: Sequence[memoryview], heap: int, abi: int
+) -> dict[int, tuple[int, int]]:
+    """Proves that what is written fits memory; the steps and bytes of programs by address."""
     if whole(plan["top"]) > MEMORY_MAX_BYTES:
         raise LimitError(f"memory of package {graph.name!r} in bytes", plan["top"], MEMORY_MAX_BYTES, "it is damaged")
     if whole(plan["heap"]) != heap or plan["abi"] != abi or plan["top"] < heap:
@@ -90,14 +147,7 @@ def check_wasm(plan: Mapping[str, Any], graph: Graph, sources: Sequence[memoryvi
         _inside(at, nbytes, 0, len(sources[source]), "what a write takes")
         _inside(address, nbytes, heap, plan["top"], "a write")
     _apart(((address, nbytes) for address, _, _, nbytes in plan["writes"]), "two writes")
-    _ends(plan, graph, heap, _programs(plan, sources[1]))
-    weights = [row for row in plan["writes"] if row[1] == 0]
-    _fitting(plan, graph, [row[2:] for row in weights])
-    if "referenced" in plan:
-        ends = zip((*graph.inputs, *graph.outputs), (*plan["inputs"], *plan["outputs"]), strict=True)
-        starts = [*(at for v, at in ends if v.type.nbytes), *(row[0] for row in weights)]
-        if referenced(sources[1], starts) != plan["referenced"]:
-            raise _refuse("its programs name other addresses than its plan")
+    return _programs(plan, sources[1])
 
 
 def _ends(plan: Mapping[str, Any], graph: Graph, heap: int, program: tuple[int, int]) -> None:
@@ -112,8 +162,8 @@ def _ends(plan: Mapping[str, Any], graph: Graph, heap: int, program: tuple[int, 
             _apart(spans, "two inputs")
 
 
-def _programs(plan: Mapping[str, Any], data: memoryview) -> tuple[int, int]:
-    """Proves that each program is one and runs; address and bytes of the one that an inference runs."""
+def _programs(plan: Mapping[str, Any], data: memoryview) -> dict[int, tuple[int, int]]:
+    """Proves that each program is one; steps and bytes by address."""
     found = dict[int, tuple[int, int]]()
     for address, source, at, nbytes in plan["writes"]:
         if source == 1:
@@ -123,15 +173,16 @@ def _programs(plan: Mapping[str, Any], data: memoryview) -> tuple[int, int]:
             if (magic, version, 4 * words) != (PROGRAM_MAGIC, PROGRAM_VERSION, nbytes):
                 raise _refuse("a program that is none, or of another length")
             found[address] = records, nbytes
-    used = [plan["program"]] if plan["prepare"] is None else [plan["program"], plan["prepare"]]
+    return found
+
+
+def _used(found: Mapping[int, tuple[int, int]], used: Sequence[Sequence[Any]]) -> None:
+    """Proves that what runs are the programs that there are."""
     for address, steps in used:
         if found.get(whole(address), (None,))[0] != whole(steps):
             raise _refuse(f"there is no program of {steps} steps at {address}")
     if {*found} != {address for address, _ in used}:
         raise _refuse("it has a program that never runs")
-    if len(plan["steps"]) != plan["program"][1]:
-        raise _refuse("its steps have other names")
-    return plan["program"][0], found[plan["program"][0]][1]
 
 
 # ----- GPU

@@ -12,8 +12,10 @@ from webinfer.errors import BackendUnavailableError, InputError, LimitError, Mod
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Quantization, State, TensorType, Value
 from webinfer.host.interface import Host
+from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.package.container import Package
 from webinfer.package.executors import PackagedGpu, PackagedWasm, gpu_fits
+from webinfer.package.open_executors import open_on_gpu, open_packaged
 
 MAX_RANK = 16
 MAX_ELEMENTS = 1 << 31
@@ -22,11 +24,16 @@ MAX_ELEMENTS = 1 << 31
 class PackagedModel(CompiledGraph):
     """The model of a package: inputs and outputs, and its plans by backend."""
 
-    __slots__ = ("_package",)
+    __slots__ = ("_package", "open_ends")
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Package, shapes: Mapping[str, Sequence[int]] | None = None) -> None:
+        """`shapes` are sizes of inputs that the package leaves open."""
         header = package.header
         ends = {key: [_value(row) for row in header[key]] for key in ("inputs", "outputs")}
+        values = [*ends["inputs"], *ends["outputs"]]
+        self.open_ends = any(type(size) is not int for value in values for size in value.type.shape)
+        for value in ends["inputs"] if self.open_ends else ():
+            value.type = _bound(value, (shapes or {}).get(value.name, value.type.shape))
         super().__init__(str(header["name"]), ends["inputs"], ends["outputs"], ())
         types = {v.name: v.type for values in ends.values() for v in values}
         for name, given, result, initial in header["states"]:
@@ -48,10 +55,12 @@ class PackagedModel(CompiledGraph):
 
     async def _on_gpu(self, rows: Sequence[Mapping[str, Any]], host: Host) -> Executor:
         device = await host.gpu()
-        fitting = [row["section"] for row in rows if gpu_fits(row, device)]
+        fitting = [row for row in rows if gpu_fits(row, device)]
         if not fitting:
             raise BackendUnavailableError(f"package {self.name!r} has no plan for the GPU {device.name}; use wasm")
-        return await PackagedGpu(self, self._package, fitting[-1], device).load()
+        if self.open_ends:
+            return await open_on_gpu(self, self._package, fitting[-1]["regimes"], device)
+        return await PackagedGpu(self, self._package, fitting[-1]["section"], device).load()
 
     async def _on_wasm(self, rows: Sequence[Mapping[str, Any]], host: Host) -> Executor:
         """On the first of the builds that this engine of WebAssembly takes."""
@@ -64,6 +73,8 @@ class PackagedModel(CompiledGraph):
                 problem = error
                 continue
             try:
+                if self.open_ends:
+                    return await open_packaged(self, package, name, kernels, host)
                 return PackagedWasm(self, package, name, kernels, host)
             except BaseException:
                 kernels.close()
@@ -74,11 +85,17 @@ class PackagedModel(CompiledGraph):
 def read_package(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> PackagedModel:
     """The model in a package.
 
-    Raises:  ModelFormatError, IntegrityError, LimitError; InputError if sizes are given, which are fixed by then
+    Raises:  ModelFormatError, IntegrityError, LimitError; InputError if sizes are given, which are fixed by then;
+             OpenSizes if sizes are open and not given
     """
     package = Package(data, name)
     with _form(package):
-        model = PackagedModel(package)
+        model = PackagedModel(package, shapes)
+    if model.open_ends:
+        if missing := [v for v in model.inputs if any(type(size) is not int for size in v.type.shape)]:
+            what = ", ".join(f"{v.name!r}: ({', '.join(map(str, v.type.shape))})" for v in missing)
+            raise OpenSizes(f"{name!r} leaves sizes of inputs open: {what}; give `shapes`", model.inputs, model.outputs)
+        return model
     for key, sizes in shapes.items():
         have = {v.name: v.type.shape for v in model.inputs}
         if have.get(key) != tuple(sizes):
@@ -100,11 +117,27 @@ def _form(package: Package) -> Iterator[None]:
         raise ModelFormatError(f"package {package.name!r} breaks its form: {type(error).__name__} {error}") from error
 
 
+def _bound(value: Value, shape: Sequence[Any]) -> TensorType:
+    """The type of an input with its sizes as they are given.
+
+    Raises:  InputError where they are not those that the package has
+    """
+    own = value.type.shape
+    fits = len(own) == len(shape) and all(
+        known == size or type(known) is not int for known, size in zip(own, shape, strict=False)
+    )
+    if not fits:
+        raise InputError(f"{value.name!r} has the shape {own}, and was given {tuple(shape)}")
+    return TensorType(tuple(shape), value.type.dtype, value.type.quant)
+
+
 def _value(row: Sequence[Any]) -> Value:
     name, dtype, shape, quant = row
     sizes = tuple(shape)
     count = 1
     for size in sizes:
+        if type(size) is str and size:
+            continue
         if type(size) is not int or size < 0:
             raise ModelFormatError(f"tensor {name!r} has the shape {sizes}")
         count *= size

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host, Progress
 from webinfer.tune.log import Log
@@ -27,14 +27,18 @@ BASIC_LIMITS = {  # what every WebGPU implementation has
 
 @dataclass(slots=True)
 class PaperKernels:
-    """Notes what is written and run (host.interface.Kernels); every result is zero."""
+    """Notes what is written and run (host.interface.Kernels); every result is zero.
+
+    Reading gives what was written there.
+    """
 
     isa: str
     threads: int
     heap_base: int
     writes: list[tuple[int, bytes]] = field(default_factory=list)  # address, bytes; until the first inference
-    prepare: tuple[int, int] | None = None  # address and steps of what ran while loading
+    prepares: list[tuple[int, int]] = field(default_factory=list)  # address and steps of what ran while loading
     top: int = 0  # bytes of memory that were asked for
+    notes_load: bool = True
 
     def size(self) -> int:
         """Bytes of memory now."""
@@ -45,8 +49,13 @@ class PaperKernels:
         self.top = max(self.top, nbytes)
 
     def read(self, address: int, nbytes: int) -> memoryview:
-        """Zeros."""
-        return memoryview(bytes(nbytes))
+        """What was written last to each byte, else zero."""
+        found = bytearray(nbytes)
+        for at, data in self.writes:
+            begin, end = max(at, address), min(at + len(data), address + nbytes)
+            if begin < end:
+                found[begin - address : end - address] = data[begin - at : end - at]
+        return memoryview(found)
 
     def write(self, address: int, data: Any) -> None:
         """Notes the bytes."""
@@ -54,11 +63,17 @@ class PaperKernels:
 
     def call(self, name: str, *args: int | float) -> int:
         """Zero, or the interface that the engine expects."""
-        return ABI if name == "abi" else 0
+        return KERNELS.abi if name == "abi" else 0
 
     def run(self, program: int, first: int, count: int) -> None:
-        """Notes the program: only loading runs one here."""
-        self.prepare = self.prepare or (program, count)
+        """Notes the program: only loading runs one here, once a plan."""
+        self.prepares.append((program, count))
+
+    @property
+    def prepare(self) -> tuple[int, int] | None:
+        """What ran while the only plan was loaded."""
+        assert len(self.prepares) < 2, "a package runs all that it packs at once"
+        return self.prepares[0] if self.prepares else None
 
     def close(self) -> None:
         """Nothing to let go."""
@@ -86,6 +101,9 @@ class PaperProgram:
         self.prepare = count
         return []
 
+    async def rebind(self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[Any]) -> None:
+        """Nothing: the program stays that of the sizes for which it was made."""
+
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         """Notes the buffers."""
         self.freed, self.prepare = list(buffers), dispatches
@@ -97,7 +115,7 @@ class PaperProgram:
 class PaperDevice:
     """Notes pipelines and programs (host.gpu.GpuDevice) for an adapter with these features."""
 
-    lost, software = "", False
+    lost, software, notes_load = "", False, True
 
     def __init__(self, features: frozenset[str], adapter: str = "", runtime: str = "paper") -> None:
         self.name, self.features, self.limits, self.runtime = adapter, features, BASIC_LIMITS, runtime

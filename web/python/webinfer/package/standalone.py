@@ -15,10 +15,10 @@ from webinfer.dtypes import DType
 from webinfer.errors import InputError, LimitError
 from webinfer.graph.ir import Value
 from webinfer.host.interface import Host
+from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.package.command import Stream, add_command, body, call, const, get, signature
 from webinfer.package.compiling import WasmPlan, compile_wasm_plan, source_of, tensor_facts
 from webinfer.package.module import IS_MEMORY, Module, segment, unsigned
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.version import VERSION
 
 PAGE = 65536  # bytes

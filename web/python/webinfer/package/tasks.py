@@ -8,15 +8,18 @@ from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph
-from webinfer.models.layouts import PictureInput
+from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.options import real_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks import TASKS
+from webinfer.tasks.background_remover import MATTE, BackgroundRemover, with_matte
 from webinfer.tasks.classifier import CLASSES, SCORES, ImageClassifier, with_best
-from webinfer.tasks.crop import InputSpec
+from webinfer.tasks.crop import Border, InputSpec
+from webinfer.tasks.depth_estimator import DEPTH, DepthEstimator, with_depth
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
 from webinfer.tasks.gpu_image import picture_passes
+from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
 from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, input_spec, with_detections
 
 MOST = 5  # classes that a packaged classifier tells
@@ -39,6 +42,9 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
     makers: dict[str, Callable[..., PackagedTask]] = {
         FaceDetector.name: _faces, "face-detector": _faces,
         ImageClassifier.name: _classes, "image-classifier": _classes,
+        SelfieSegmenter.name: _people, "selfie-segmenter": _people,
+        BackgroundRemover.name: _foreground, "background-remover": _foreground,
+        DepthEstimator.name: _depth, "depth-estimator": _depth,
     }  # fmt: skip
     if name not in makers:
         known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
@@ -80,6 +86,37 @@ def _classes(
         }
 
     return PackagedTask(ImageClassifier.name, with_best(model, most, values), facts)
+
+
+def _people(model: Any) -> PackagedTask:
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        spec = segmentation_spec(graph.name, graph.inputs[0].type.shape, [v.type.shape for v in graph.outputs])
+        return _mask(graph, spec, graph.outputs[0].name)
+
+    return PackagedTask(SelfieSegmenter.name, WithPostprocessing(model, "people", lambda graph: None), facts)
+
+
+def _foreground(model: Any, *, pixels: Pixels | None = None) -> PackagedTask:
+    known = known_model(model)
+    source = with_matte(model, pixels or (known.pixels if known else HALF_SIGNED))
+    return PackagedTask(BackgroundRemover.name, source, lambda graph: _mask(graph, _stretched(graph), MATTE))
+
+
+def _depth(model: Any, *, pixels: Pixels | None = None) -> PackagedTask:
+    known = known_model(model)
+    source = with_depth(model, pixels or (known.pixels if known else IMAGENET))
+    return PackagedTask(DepthEstimator.name, source, lambda graph: _mask(graph, _stretched(graph), DEPTH))
+
+
+def _stretched(graph: Graph) -> InputSpec:
+    """A picture whose values are pixels, stretched to the input, continued at its edges."""
+    _, height, width, _ = graph.inputs[0].type.shape
+    return InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect=False, border=Border.EDGE)
+
+
+def _mask(graph: Graph, spec: InputSpec, output: str) -> Mapping[str, Any]:
+    """A map of the model's own size, which lies over all of the picture."""
+    return {"picture": _picture(graph, spec), "numbers": {}, "decode": {"kind": "mask", "output": output}}
 
 
 def _picture(graph: Graph, spec: InputSpec) -> dict[str, Any]:

@@ -3,20 +3,20 @@
 Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 """
 
-VERSION = 12
+VERSION = 13
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
-    "detect": {"id": "number", "given": "any", "live": "flag"},
+    "detect": {"id": "number", "given": "any", "live": "flag", "file": "object?"},
     "paint": {"look": "object?"},
-    "select": {"backend": "text", "model": "text", "options": "object"},
+    "select": {"backend": "text", "model": "text", "options": "object", "files": "object?"},
     "plan": {},
     "profile": {},
     "tune": {"budget": "number"},
     "exportTuning": {},
     "importTuning": {"text": "text"},
     "ask": {"id": "number", "action": "text", "fields": "object"},
-    "runCode": {"code": "text", "given": "any?"},
+    "runCode": {"code": "text", "foreign": "flag", "given": "any?"},
     "stop": {},
     "ping": {},
     "threadFailed": {"id": "number", "message": "text"},

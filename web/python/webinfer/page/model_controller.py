@@ -20,7 +20,7 @@ from webinfer.importers.core.outline import Outline
 from webinfer.importers.formats import models_of
 from webinfer.importers.readers.archive import SIGNATURE, unpack
 from webinfer.packing import to_inner
-from webinfer.page.model_graph import nodes_of_rows, origins, outline_of
+from webinfer.page.model_graph import nodes_of_rows, origins, outline_of, values_of
 from webinfer.session.inputs import TensorInfo, random_inputs, zeros
 from webinfer.session.loading import load, opened
 from webinfer.session.session import Session
@@ -135,6 +135,24 @@ class ModelController:
             ],
         }
 
+    async def weights(self, backend: str, key: str) -> tuple[Answer, list[memoryview]]:
+        """The elements of a constant of the compiled graph, by its key there: name, element type, shape, and bytes.
+
+        Raises:  InputError if no constant has this key, or its elements are not stored one by one
+        """
+        value = values_of(self._session(backend).graphs()).get(key)
+        if value is None or value.constant is None:
+            raise InputError(f"{key!r} is not a constant of the compiled graph")
+        constant, shape = value.constant, value.type.shape
+        data, dtype = constant.data, constant.stored
+        whole = isinstance(data, memoryview) and data.nbytes == value.type.size * dtype.itemsize
+        if constant.sparsity is not None or not whole:
+            raise InputError(
+                f"{value.name!r} is stored as {dtype.value} in blocks or sparsely; its elements are not shown"
+            )
+        name, plain = _plain_bytes(memoryview(bytes(data)), dtype)
+        return {"name": value.name, "dtype": name, "shape": shape}, [plain]
+
     async def run(
         self, backend: str, inputs: Mapping[str, Any] | None = None, seed: int = 0
     ) -> tuple[Answer, list[memoryview]]:
@@ -235,7 +253,7 @@ class ModelController:
 
 
 ACTIONS = (
-    "open", "plan", "graph", "run", "time", "profile", "verify", "tune", "export_tuning", "import_tuning",
+    "open", "plan", "graph", "weights", "run", "time", "profile", "verify", "tune", "export_tuning", "import_tuning",
 )  # fmt: skip
 
 
@@ -267,6 +285,9 @@ def _end(info: TensorInfo) -> Answer:
 
 def _plain(tensor: Tensor) -> tuple[str, memoryview]:
     """Element type and bytes, in a type that NumPy has too."""
-    dtype, data = tensor.dtype, memoryview(tensor.tobytes())
+    return _plain_bytes(memoryview(tensor.tobytes()), tensor.dtype)
+
+
+def _plain_bytes(data: memoryview, dtype: DType) -> tuple[str, memoryview]:
     known = dtype.inner is dtype or dtype in (DType.FLOAT16, DType.FLOAT64)
     return (dtype.value, data) if known else (dtype.inner.value, memoryview(to_inner(data, dtype)).cast("B"))

@@ -14,16 +14,13 @@ Step = tuple[str, str, str]  # label, operator, shapes
 
 def outline_of(graphs: Sequence[Graph]) -> Outline:
     """The graphs, which follow each other, as one outline. Keys are numbers of values."""
-    found, keys = Outline(), dict[Value, str]()
+    found, keys = Outline(), {value: key for key, value in values_of(graphs).items()}
+    for value, number in keys.items():
+        held = value.constant
+        found.values[number] = OutlineValue(value.name, str(value.type), held.data.nbytes if held else 0)
 
     def key(value: Value | None) -> str:
-        if value is None:
-            return ""
-        if value not in keys:
-            keys[value] = str(len(keys))
-            held = value.constant
-            found.values[keys[value]] = OutlineValue(value.name, str(value.type), held.data.nbytes if held else 0)
-        return keys[value]
+        return "" if value is None else keys[value]
 
     for graph in graphs:
         found.inputs += map(key, graph.inputs)
@@ -34,6 +31,16 @@ def outline_of(graphs: Sequence[Graph]) -> Outline:
             inputs, outputs = list(map(key, node.inputs)), list(map(key, node.outputs))
             found.nodes.append(OutlineNode(node.op.name, node.label, inputs, outputs, attributes, len(found.nodes)))
     return found
+
+
+def values_of(graphs: Sequence[Graph]) -> dict[str, Value]:
+    """The values of the graphs by their keys in the outline: inputs, outputs, then node by node."""
+    found = dict[Value, None]()
+    for graph in graphs:
+        ends = [*graph.inputs, *graph.outputs]
+        nodes = (value for node in graph.nodes for value in (*node.inputs, *node.outputs) if value is not None)
+        found |= dict.fromkeys((*ends, *nodes))
+    return {str(number): value for number, value in enumerate(found)}
 
 
 def nodes_of_rows(rows: Sequence[PlanRow], nodes: Sequence[Node]) -> list[int]:

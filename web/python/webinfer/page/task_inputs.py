@@ -11,14 +11,14 @@ NAMES = {"picture": "picture", "audio": "recording", "text": "texts", "bytes": "
 def taken(given: Any, takes: str) -> Any:
     """What a task that `takes` this kind is run on.
 
-    A page gives a picture as the browser has it; for "audio" float32 `samples` and their `rate`, for "text" a list of
-    `texts`, for "bytes" the `data`, as fields of an object.
+    A page gives a picture as the browser has it; for "audio" float32 `samples` and their `rate`, for "text" a `text` or
+    a list of `texts`, for "bytes" the `data`, as fields of an object.
     """
     if takes == "picture" or not isinstance(given, Mapping):
         return given
     if takes == "audio":
         return memoryview(given["samples"]).cast("B").cast("f"), int(given["rate"])
-    return given["texts"] if takes == "text" else given["data"]
+    return given[takes] if takes in given else given["texts" if takes == "text" else "data"]
 
 
 def picture_size(given: Any, takes: str) -> dict[str, int] | None:

@@ -29,7 +29,7 @@ from webinfer.page.model_controller import ModelController
 from webinfer.page.task_inputs import NAMES, picture_size, taken
 from webinfer.page.user_code import UserCode
 from webinfer.session.session import Session
-from webinfer.tasks import TASKS
+from webinfer.tasks import task_class
 from webinfer.tasks.base import Task
 
 FOLLOWING = {"picture": "detect_for_video", "audio": "detect_live"}  # methods of tasks that follow what they are given
@@ -53,6 +53,7 @@ class EngineWorker:
         self._streaming = False  # whether what was given last goes on
         self._task: Task[Any] | None = None
         self._task_name = self._model = ""
+        self._files: Mapping[str, Any] = {}  # of the user's, that the task was made of
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
         self._settling: asyncio.Future[None] | None = None
@@ -63,7 +64,7 @@ class EngineWorker:
         )
 
     async def start(self, task: str, model: str, backend: str, options: str, debug: int, assets: str) -> None:
-        """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
+        """Loads the model of a task; answers with `progress` and `ready`, without a task or a model with `started`.
 
         `assets` is a JSON object of logical names and URLs, `options` one of options of the task's `create`.
         """
@@ -71,34 +72,44 @@ class EngineWorker:
         urls = _configured(assets)
         published = model_names(name for name in urls if name.startswith(MODEL_FOLDER))
         known = sorted({*MODELS, *published})
-        if task and model not in known:
+        if model and model not in known:
             text = f"This site has no model named {model!r}. Use one of these as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
             return
         self._task_name = task
-        if task:
+        if task and model:  # a page without a task opens the model by itself
             await self.select(backend, model, options)
         else:
             self._send("started", capabilities=_capabilities())
 
-    async def select(self, backend: str, model: str, options: str, assets: str = "{}") -> None:
+    async def select(
+        self, backend: str, model: str, options: str, assets: str = "{}", files: Mapping[str, Any] | None = None
+    ) -> None:
         """Runs this model on this backend with these options from now on; answers `ready`. `assets` are more files.
+
+        `files` are the user's, as bytes by the name of the task's option; a `model` among them is the one that runs.
 
         What cannot run leaves the one before at work, and both an error and `ready` say so.
         """
         _configured(assets)
         try:
-            fresh = await TASKS[self._task_name].create(
-                model=model, backend=_with_fallback(backend), progress=self._progress, **json.loads(options)
-            )
+            given = {
+                "model": model,
+                **json.loads(options),
+                **{name: bytes(data) for name, data in (files or {}).items()},
+            }
+            create: Any = task_class(self._task_name).create
+            fresh = await create(backend=_with_fallback(backend), progress=self._progress, **given)
         except Exception as error:
-            self._error(error, fatal=self._task is None)
+            self._error(error, fatal=self._task is None and not files)
             if self._task is None:
+                if files:
+                    self._send("started", capabilities=_capabilities())  # and waits for another file
                 return
         else:
             if self._task is not None:
                 self._task.close()
-            self._task, self._model = fresh, model
+            self._task, self._model, self._files = fresh, model, files or {}
             self._notice = _notice(backend, fresh.session)
             if fresh.session.autotune_pending:
                 self._settling = asyncio.ensure_future(self._settle(fresh))
@@ -110,10 +121,11 @@ class EngineWorker:
         if task is self._task:
             self._send("settled", **self._in_use(task.session))
 
-    async def detect(self, number: int, given: Any, live: bool) -> None:
+    async def detect(self, number: int, given: Any, live: bool, width: int = 0, height: int = 0) -> None:
         """Runs the task on what the page gives it (page.given); answers `result` or `error` with its number.
 
-        What is `live`, a video or a recording that goes on, is followed by tasks that can.
+        What is `live`, a video or a recording that goes on, is followed by tasks that can. `width` and `height` are
+        those of the user's file where the page gives a smaller copy of it: results are in pixels of the file then.
         """
         try:
             task: Any = self._live()
@@ -122,6 +134,12 @@ class EngineWorker:
                 task.reset()
             self._streaming = live
             found = await (follow or task.run)(taken(given, task.takes))
+            image = picture_size(given, task.takes)
+            if width and image is not None:
+                from webinfer.page.file_pixels import in_file_pixels
+
+                found = in_file_pixels(found, width / image["width"], height / image["height"])
+                image = {"width": width, "height": height}
             arrays: list[memoryview] = []
             values, beside = plain(found, arrays), plain(task.beside, arrays)
             self._send(
@@ -130,7 +148,7 @@ class EngineWorker:
                 id=number,
                 backend=task.session.backend,
                 reason=task.session.choice,
-                image=picture_size(given, task.takes),
+                image=image,
                 found=values,
                 beside=beside,
                 times=dict(task.times),
@@ -215,7 +233,8 @@ class EngineWorker:
         """Runs a user's Python on what the page shows; answers `printed` and `shown` meanwhile and `ran` at the end."""
         clock, task = current().now_ms, self._task
         start, takes = clock(), task.takes if task else "picture"
-        shown = None if given is None else {NAMES[takes]: taken(given, takes)}
+        own = {name: bytes(data) for name, data in self._files.items()}  # as `create` of the task takes them
+        shown = None if given is None else {NAMES[takes]: taken(given, takes), **own}
         size = None if given is None else picture_size(given, takes)
         problem = await self._code.run(code, shown, size, task.result if task else None)
         self._send("ran", ms=clock() - start, problem=problem)

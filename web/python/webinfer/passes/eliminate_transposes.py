@@ -7,7 +7,9 @@ paddings and sums between. Those are turned to the convolutions' layout.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.ops import elementwise as ew
@@ -52,6 +54,23 @@ def _values(node: Node) -> list[Value]:
     return list(dict.fromkeys(v for v in (*node.inputs, *node.outputs) if v is not None))
 
 
+@dataclass(slots=True)
+class _Use:
+    """A value: what a transpose of it moves, and who reads and writes it."""
+
+    nbytes: int
+    is_free: bool  # its bytes are the same in every order of axes
+    plain: int  # reads by others than transposes; the graph's own outputs count as one
+    undone: bool  # whether a transpose that undoes `perm` reads it
+    turned: bool  # whether a transpose by `perm` writes it, or the region
+    inside: int = 0  # reads by the region
+
+    def moved(self, turned: bool, inside: int) -> int:
+        """Bytes of the transpose by `perm` or back that it needs if it is written and read by the region like this."""
+        needed = self.plain > inside if turned else not self.is_free and (inside > 0 or self.undone)
+        return self.nbytes * needed
+
+
 class _Layouts:
     """Which values are wanted as the file has them, and which as they are before a transpose by `perm`."""
 
@@ -65,17 +84,45 @@ class _Layouts:
         All that can be turned is; then nodes that cost no more as they are leave, until nothing changes.
         """
         region = {node for node in self.graph.nodes if self._can_turn(node)}
-        every = list(dict.fromkeys(v for node in self.graph.nodes for v in _values(node)))
+        if not region:
+            return region
+        uses = {value: self._use(value) for node in region for value in _values(node)}
+        unturned = sum(use.moved(use.turned, 0) for use in uses.values())
+        for node in region:
+            uses[node.output].turned = True
+            for value in node.inputs:
+                if value is not None:
+                    uses[value].inside += 1
+        unsure = set(region)  # nodes next to which something has changed since they were asked
         for _ in range(MAX_SWEEPS):
             size = len(region)
             for node in (*self.graph.nodes, *reversed(self.graph.nodes)):
-                if node in region:
-                    values = _values(node)
-                    if self._moved(values, region, node) <= self._moved(values, region):
+                if node in unsure:
+                    unsure.remove(node)
+                    if _leaves(node, uses):
                         region.remove(node)
+                        unsure |= region.intersection(self._neighbours(node))
             if len(region) == size:
                 break
-        return region if self._moved(every, region) < self._moved(every, set()) else set()
+        return region if sum(use.moved(use.turned, use.inside) for use in uses.values()) < unturned else set()
+
+    def _neighbours(self, node: Node) -> Iterator[Node]:
+        """The nodes that read or write what this one does."""
+        for value in _values(node):
+            yield from self.readers.get(value, ())
+            if value in self.writers:
+                yield self.writers[value]
+
+    def _use(self, value: Value) -> _Use:
+        """The value while nothing is turned."""
+        readers, writer = self.readers.get(value, ()), self.writers.get(value)
+        return _Use(
+            value.type.nbytes,
+            is_free=value.type.size == 1 or _has_one_axis(value),
+            plain=sum(reader.op is not mv.TRANSPOSE for reader in readers) + (value in self.outputs),
+            undone=any(self._is(reader, self.inverse) for reader in readers),
+            turned=writer is not None and self._is(writer, self.perm),
+        )
 
     def turned(self, region: set[Node]) -> list[Node]:
         """The graph's nodes with the region in the other order of axes, and transposes at its border."""
@@ -102,22 +149,6 @@ class _Layouts:
         one_scale = all(v.type.quant is None or len(v.type.quant.scales) == 1 for v in _values(node))
         return one_scale and node.output.type.rank == rank and all(v is not None and v.type.size == 1 for v in wide)
 
-    def _moved(self, values: Iterable[Value], region: set[Node], without: Node | None = None) -> int:
-        """Bytes of transposes by `perm` or back that the values need if the region, without that node, is turned."""
-        total = 0
-        for value in values:
-            writer, readers = self.writers.get(value), self.readers.get(value, ())
-            inside = [reader for reader in readers if reader in region and reader is not without]
-            outside = [reader for reader in readers if reader not in region or reader is without]
-            if writer is not None and (self._is(writer, self.perm) or (writer in region and writer is not without)):
-                needed = value in self.outputs or any(reader.op is not mv.TRANSPOSE for reader in outside)
-            elif value.type.size == 1 or _has_one_axis(value):
-                needed = False
-            else:
-                needed = bool(inside) or any(self._is(reader, self.inverse) for reader in outside)
-            total += value.type.nbytes * needed
-        return total
-
     @staticmethod
     def _is(node: Node, perm: Perm) -> bool:
         return node.op is mv.TRANSPOSE and node.attrs.perm == perm
@@ -141,3 +172,20 @@ class _Layouts:
             before, after = (tuple(side[axis] for axis in self.inverse) for side in (a.before, a.after))
             return dataclasses.replace(a, before=before, after=after)
         return mv.ConcatAttrs(self.perm[a.axis]) if node.op is mv.CONCAT else a
+
+
+def _leaves(node: Node, uses: dict[Value, _Use]) -> bool:
+    """Takes a node out of the region if as few bytes are moved without it."""
+    reads = Counter(value for value in node.inputs if value is not None)
+    own = uses[node.output]
+    now, then = own.moved(True, own.inside), own.moved(False, own.inside)
+    for value, count in reads.items():
+        use = uses[value]
+        now += use.moved(use.turned, use.inside)
+        then += use.moved(use.turned, use.inside - count)
+    if then > now:
+        return False
+    own.turned = False
+    for value, count in reads.items():
+        uses[value].inside -= count
+    return True

@@ -45,8 +45,13 @@ def _take_over(writer: Node, old: Value, new: Value) -> None:
 
 def _changes_nothing(node: Node, source: Value) -> bool:
     """Whether the result has the same type and the same elements in the same order."""
-    if source.type != node.outputs[0].type or len(node.outputs) != 1:
+    if len(node.outputs) != 1 or not _keeps_order(node):
         return False
+    return source.type == node.outputs[0].type  # asked last: an open size would be kept from the one that is equal
+
+
+def _keeps_order(node: Node) -> bool:
+    """Whether a result of the operand's type has the same elements in the same order."""
     op, a = node.op, node.attrs
     if op in (ew.IDENTITY, mv.RESHAPE, mv.EXPAND, mv.PAD, ew.CAST):
         return True

@@ -32,6 +32,7 @@ Pass = Callable[[Graph], int]
 PIPELINE: tuple[Pass, ...] = (
     drop_rounding,
     dequantize_constants,
+    share_constants,  # first what the file shares: what integers are moved to is one value then
     sink_dequantize,  # before moves: integers are moved as they are
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them

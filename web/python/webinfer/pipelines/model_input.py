@@ -20,7 +20,7 @@ def picture_input(path: str, info: TensorInfo, low: float = 0.0, high: float = 1
 
     Raises:  InputError if the input is of another kind, or the file is not a picture
     """
-    first, height, width, channels = _layout(info)
+    first, height, width, channels = picture_layout(info)
     image = pillow_image(path).convert(CHANNELS[channels])
     size = (width or image.width, height or image.height)
     pixels = image.resize(size).tobytes()
@@ -40,8 +40,11 @@ def picture_input(path: str, info: TensorInfo, low: float = 0.0, high: float = 1
     return Tensor(data, shape, info.dtype)
 
 
-def _layout(info: TensorInfo) -> tuple[bool, int, int, int]:
-    """Whether channels come first, height and width (0 where open), and channels."""
+def picture_layout(info: TensorInfo) -> tuple[bool, int, int, int]:
+    """Whether channels come first, height and width (0 where open), and channels of an input for one picture.
+
+    Raises:  InputError if it is for something else
+    """
     shape = tuple(size if isinstance(size, int) else 0 for size in info.shape)
     if len(shape) == 4 and shape[0] in (0, 1):
         _, one, two, three = shape

@@ -34,6 +34,14 @@ def is_video(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) and os.fspath(source).split("?")[0].lower().endswith(VIDEOS)
 
 
+def camera_of(source: Any) -> int | None:
+    """The number of a camera: an integer, or a text such as "camera:0"; None for everything else."""
+    if isinstance(source, int) and not isinstance(source, bool):
+        return source
+    name, colon, number = source.partition(":") if isinstance(source, str) else ("", "", "")
+    return int(number) if name == "camera" and colon and number.isdecimal() else None
+
+
 def sources_of(source: Any, takes: str) -> tuple[list[Source], bool]:
     """The things that a source names, and whether it names several.
 
@@ -120,7 +128,7 @@ def eight_bits(value: Any) -> Any:
 
 
 def frames_of(source: Any, host: Host) -> Iterator[tuple[Any, float | None]]:
-    """The frames of a video file, or the pictures of an iterable, each with its time in milliseconds if known.
+    """The frames of a video file or a camera, or the pictures of an iterable, each with its time in ms if known.
 
     Raises:  InputError if it is neither, or nothing that reads videos is installed
     """
@@ -129,9 +137,16 @@ def frames_of(source: Any, host: Host) -> Iterator[tuple[Any, float | None]]:
 
         yield from frames(os.fspath(source))
         return
+    if (camera := camera_of(source)) is not None:
+        from webinfer.host.video import camera_frames
+
+        yield from camera_frames(camera)
+        return
     try:
         items = iter(source)
     except TypeError:
-        raise InputError(f"a {type(source).__name__} is neither a video nor a collection of pictures") from None
+        raise InputError(
+            f"a {type(source).__name__} is neither a video, a camera nor a collection of pictures"
+        ) from None
     for item in items:
         yield item, None

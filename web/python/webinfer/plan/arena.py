@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
+from webinfer.errors import REPORT, CompilerError
 from webinfer.plan.blocks import Block
 
 GREEDY_LIMIT = 800  # blocks; above it the quadratic planner gives way to the linear one
@@ -17,7 +18,7 @@ def assign(blocks: Sequence[Block]) -> int:
     are tried and the tightest is kept.
     """
     if len(blocks) > GREEDY_LIMIT:
-        return _assign_in_time_order(blocks)
+        return assign_in_time_order(blocks)
     bound = lower_bound(blocks)
     best, addresses = -1, [0] * len(blocks)
     for order in (_by_size, _by_breadth, _by_time):
@@ -76,8 +77,8 @@ def _best_gap(placed: Sequence[Block], block: Block) -> int:
     return end if best < 0 else best
 
 
-def _assign_in_time_order(blocks: Sequence[Block]) -> int:
-    """First fit over a free list, in the order of first use: near-linear, a little less tight."""
+def assign_in_time_order(blocks: Sequence[Block]) -> int:
+    """As `assign`: first fit over a free list, in the order of first use: near-linear, a little less tight."""
     free: list[tuple[int, int]] = []  # (address, bytes), sorted and merged
     live: list[tuple[int, int, Block]] = []  # (last, sequence, block), sorted
     total = 0
@@ -118,3 +119,22 @@ def lower_bound(blocks: Sequence[Block]) -> int:
         live += changes[step]
         peak = max(peak, live)
     return peak
+
+
+def check(blocks: Sequence[Block]) -> None:
+    """Nothing, if no two blocks that live at the same time have a byte in common.
+
+    Raises:  CompilerError naming both
+    """
+    live: list[tuple[int, int, Block]] = []  # (address, number, block), upwards
+    ends: list[tuple[int, int, Block]] = []  # (last, number, block), upwards
+    for number, block in enumerate(sorted(blocks, key=lambda block: block.first)):
+        while ends and ends[0][0] < block.first:
+            _, own, gone = ends.pop(0)
+            del live[bisect.bisect_left(live, (gone.address, own))]
+        place = bisect.bisect_left(live, (block.address, number))
+        for _, _, other in live[max(place - 1, 0) : place + 1]:
+            if other.address < block.address + block.span and block.address < other.address + other.span:
+                raise CompilerError(f"blocks {block.name!r} and {other.name!r} lie on each other; {REPORT}")
+        bisect.insort(live, (block.address, number, block))
+        bisect.insort(ends, (block.last, number, block))

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from webinfer.errors import KernelError
-from webinfer.plan.blocks import Argument, Ref, Step
-from webinfer.plan.kernel_constants import (
+from webinfer.graph.dims import Size
+from webinfer.kernel_constants import (
     PROGRAM_HEADER_WORDS,
     PROGRAM_MAGIC,
     PROGRAM_RECORD_WORDS,
     PROGRAM_VERSION,
 )
+from webinfer.plan.blocks import Argument, Ref, Step
 
-_TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int,), "f32": (float, int)}
+_TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int, Size), "f32": (float, int, Size)}
 _LETTERS = {"ptr": "I", "i32": "i", "f32": "f"}
 
 

@@ -89,7 +89,7 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> int:
     facts, count = Facts(graph), 0
     places = [[node] for node in graph.nodes]  # what stands in the place of each node
     for at, node in enumerate(graph.nodes):
-        while (found := _first(index.get(node.op, ()), node, facts)) is not None:
+        while (rows := index.get(node.op)) and (found := _first(rows, node, facts)) is not None:
             new, instead = found
             places[at].pop()
             at = facts.order[instead]
@@ -114,9 +114,11 @@ def _by_operator(rules: Sequence[Rule], present: set[Op]) -> dict[Op, list[Rule]
 
 
 def _first(rules: Sequence[Rule], node: Node, facts: Facts) -> tuple[Sequence[Node], Node] | None:
-    if len(node.outputs) != 1:
-        return None
-    return next((made for row in rules if (made := row.applied(node, facts)) is not None), None)
+    if len(node.outputs) == 1:
+        for row in rules:
+            if (made := row.applied(node, facts)) is not None:
+                return made
+    return None
 
 
 def places(facts: Facts, pattern: Pattern, make: Callable[[Match], T | None], taken: set[Node]) -> dict[Node, T]:

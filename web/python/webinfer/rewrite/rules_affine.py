@@ -100,9 +100,9 @@ def _joined(match: Match) -> list[Node] | None:
     """
     node, facts = match.root, match.facts
     y, channels = node.output, node.output.type.shape[-1:]
-    every = y.type.rank == 4 and y.type.size >= LARGE * y.type.shape[-1]
     x, factor, row = (match.value(name) for name in ("x", "factor", "row"))
-    known = every or (facts.is_known(factor) and facts.is_known(row))
+    known = facts.is_known(factor) and facts.is_known(row)
+    known = known or (y.type.rank == 4 and y.type.size >= LARGE * y.type.shape[-1])
     if y.type.rank != 4 or not all(channels) or not known or not (is_row(factor, y) and is_row(row, y)):
         return None  # a window has at least one channel
     if x.type != y.type or match.node("scaled").output.type != y.type:

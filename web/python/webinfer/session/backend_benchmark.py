@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
@@ -11,6 +10,7 @@ from webinfer.backends.base import Executor
 from webinfer.errors import (
     BackendUnavailableError,
     CompilerError,
+    DeviceLostError,
     GpuError,
     KernelError,
     LimitError,
@@ -23,7 +23,9 @@ from webinfer.host.interface import Host
 ROUNDS = 4  # the later half of the runs counts: code gets warm, and a GPU's clocks rise
 TURN_RUNS, TURN_MS = 16, 20.0  # of one executor on end: so long may a user's run have to wait
 CONTEST_MS = 400.0  # of two executors, after which what is known must do
-FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError, KernelError, CompilerError)
+FALLBACK_ERRORS = (
+    BackendUnavailableError, UnsupportedOpError, LimitError, GpuError, DeviceLostError, KernelError, CompilerError,
+)  # fmt: skip
 Turn = Callable[[], AbstractAsyncContextManager[object]]  # in which nobody else runs
 
 
@@ -94,7 +96,9 @@ class BackendBenchmark:
                         return other if executor is one else one
             if round_number and self._host.now_ms() - begun > CONTEST_MS:
                 break
-        figures = {executor: statistics.median(found[len(found) // 2 :]) for executor, found in times.items()}
+        from statistics import median
+
+        figures = {executor: median(found[len(found) // 2 :]) for executor, found in times.items()}
         self._figures |= {executor.backend: ms for executor, ms in figures.items()}
         return min(figures, key=figures.__getitem__)
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from webinfer.backends import registry
-from webinfer.backends.base import Executor, GpuExecutor, InPlace, KernelExecutor, PageExecutor
+from webinfer.backends.base import (
+    BindableExecutor,
+    Executor,
+    GpuExecutor,
+    InPlace,
+    KernelExecutor,
+    PageExecutor,
+    StateInput,
+)
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Quantization, Value
@@ -101,6 +109,9 @@ def checked(
         if isinstance(value, InPlace):
             found[info.name] = _checked_in_place(value, info, executor)
             continue
+        if isinstance(value, StateInput):
+            found[info.name] = _state(value, info, executor)
+            continue
         page = host.page_array(value)
         if page is not None:
             as_it_lies = isinstance(executor, PageExecutor) and not here and not (axes and info.name in axes)
@@ -111,6 +122,16 @@ def checked(
     if axes:
         _check_positions(found, infos, axes)
     return found
+
+
+def _state(state: StateInput, info: TensorInfo, executor: Executor) -> Any:
+    """The state as it is for an executor that can hold it; the bytes of its value for others."""
+    fits = state.shape == info.shape and state.dtype is info.dtype and info.dtype.inner is info.dtype
+    return (
+        state
+        if fits and isinstance(executor, BindableExecutor) and executor.holds_states
+        else _taken(state.tensor(), info)
+    )
 
 
 def _check_positions(found: Mapping[str, Any], infos: Sequence[TensorInfo], axes: Mapping[str, Axis]) -> None:

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from webinfer.authoring.builder import GraphBuilder
+from webinfer import importers
 from webinfer.backends import registry
 from webinfer.backends.base import DEVICES, PlanEntry
-from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
+from webinfer.errors import BackendUnavailableError, InputError, IntegrityError, ModelFormatError, meant
 from webinfer.flags import debug, debug_level
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph
+from webinfer.graph.made import MadeGraph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
+from webinfer.host.hub import located
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import chosen, files_beside, format_name, metadata, read_model, signature_names, unpacked
 from webinfer.importers.core.partial_evaluation import DataDependentValue, Key, KnownValues, OpenSizes
+from webinfer.importers.formats import is_package
 from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
-from webinfer.passes.dequantize import dequantize as in_real_numbers
-from webinfer.passes.drop_rounding import drop_rounding
-from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize
 from webinfer.session.bound_inputs import Values, checked_values, decided, with_constants
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
-from webinfer.session.plan_cache import WithPostprocessing, open_graph
+from webinfer.session.pickling import LoadRecipe, OpenModels, SealedRecipe, check_content
+from webinfer.session.plan_cache import OpenGraph, WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
-from webinfer.session.session import Session, Signatures
+from webinfer.session.session import Session
+from webinfer.session.signatures import Signatures
 from webinfer.session.stages import StagedGraph
 from webinfer.session.state import Variables
+
+if TYPE_CHECKING:
+    from webinfer.importers.core.caches import Caches
 
 log = logging.getLogger("webinfer")
 DYNAMIC_RANGES = ("float", "int8")
@@ -46,7 +52,8 @@ async def load(
 ) -> Session:  # fmt: skip
     """A session that runs the model.
 
-    `source` is the model: its bytes, a path, a URL, the name of a known model, a `GraphBuilder`, or names with bytes.
+    `source` is the model: its bytes, a path, a URL, "hf:owner/name/file" for one of a hub, the name of a known model, a
+    `GraphBuilder`, or names with bytes.
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
     measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
     Nodes that a backend cannot run go to another one; with `strict` there is an error instead.
@@ -69,22 +76,60 @@ async def load(
     Raises:  InputError naming a wrong option; ModelFormatError, UnsupportedOpError, ShapeError, LimitError,
              BackendUnavailableError, OutOfMemoryError; IsolationError if a page cannot have the `threads` of `strict`
     """
+    given = {
+        "backend": backend, "strict": strict, "threads": threads, "tuning_ms": tuning_ms, "shapes": shapes,
+        "values": values, "member": member, "dequantize": dequantize, "dynamic_range": dynamic_range,
+        "precision": precision, "device": device, "host": host,
+    }  # fmt: skip
+    recipe = partial(LoadRecipe, source=source, options=given, reopen=reopened)
     host, order = host or current(), order_of(backend, precision)
     shapes, bound = checked_shapes(shapes), checked_values(values)
     options = _options(strict, progress, threads, tuning_ms, precision, device)
     _check_ways(source, signature, member, dynamic_range)
     _begin(source, order, host, options)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
-    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8", bound)
+    source = source if isinstance(source, MadeGraph) else await opened(source, host, progress, member)
+    plan = _Loading(
+        source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8", bound, recipe
+    )
     return await plan.session(signature)
 
 
+def reopened(recipe: SealedRecipe) -> Session:
+    """The session of a recipe that was unpickled: one for all pickles of its kind in this process.
+
+    Raises:  IntegrityError if the model has another content than the one that was pickled; what `load` raises
+    """
+
+    async def opening() -> Session:
+        session = await load(recipe.source, **recipe.options)
+        try:
+            assert session.recipe is not None
+            check_content(recipe.name, session.recipe.sha256(), recipe.sha256)
+        except IntegrityError:
+            session.close()
+            raise
+        return session
+
+    def open_one() -> Session:
+        session: Session = current().wait(opening())
+        return session
+
+    return _UNPICKLED.get(recipe.key, open_one)
+
+
+_UNPICKLED: OpenModels[Session] = OpenModels(lambda session: session.closed)
+
+
 def _begin(source: Any, order: Sequence[str], host: Host, options: LoadOptions) -> None:
-    """Starts early what the first backend needs to build, unless another model's memory is shared."""
+    """Starts early what the first backend needs to build, unless another model's memory is shared.
+
+    A compiled package brings kernels of its own.
+    """
     alone = not isinstance(source, WithPostprocessing) or source.shared_memory_with is None
+    packed = isinstance(source, bytes | bytearray | memoryview) and is_package(source)
     first = registry.ready_first() if order[0] == registry.AUTO else order[0]
-    if alone and first:
+    if alone and first and not packed:
         with suppress(BackendUnavailableError):  # which building tells
             registry.open_backend(first).begin(host, options.of(first))
 
@@ -94,7 +139,7 @@ def _check_ways(source: Any, signature: str | None, member: str | None, dynamic_
         raise InputError(f"dynamic_range={dynamic_range!r} is unknown; choose {' or '.join(DYNAMIC_RANGES)}")
     if signature is not None and not isinstance(signature, str):
         raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
-    if member is not None and (not isinstance(member, str) or isinstance(source, GraphBuilder)):
+    if member is not None and (not isinstance(member, str) or isinstance(source, MadeGraph)):
         raise InputError(f"member is {member!r}, needs the name of a model in a bundle's file, or None")
 
 
@@ -110,15 +155,11 @@ def _options(
     return LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", device)
 
 
-class OpenGraph(Graph):
-    """Stands for a model until its first run: its inputs and outputs as the file says, names in place of open sizes."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Loading:
     """What a model is loaded from and how: for its first session, and for those of other signatures."""
 
-    source: GraphBuilder | ModelBytes
+    source: MadeGraph | ModelBytes
     post: WithPostprocessing | None
     host: Host
     order: Sequence[str]
@@ -127,7 +168,9 @@ class _Loading:
     signature: str | None  # that `shapes` is for
     dequantize: bool
     rounding: bool  # of the activations of dynamic-range models
-    values: Values = field(default_factory=dict)  # of inputs that are constants
+    values: Values  # of inputs that are constants
+    recipe: Callable[..., LoadRecipe]  # without the signature, and the bytes that were found
+    kept: dict[str, Any] = field(default_factory=dict)  # what the format's reader keeps of the file
 
     async def session(self, signature: str | None, variables: Variables | None = None) -> Session:
         """A session of one signature that shares `variables`, if there are such."""
@@ -150,26 +193,34 @@ class _Loading:
             return self._read(bound, signature, variables, self.shapes is None)
 
         signatures = Signatures(self._signatures, self.session)
-        again = None if isinstance(self.source, GraphBuilder) else read
+        again = None if isinstance(self.source, MadeGraph) else read
         session = Session(
             graph, self.host, selection, self.order, options, again, signatures, variables, self._metadata,
             lambda sizes: self._imported(sizes, signature),
         )  # fmt: skip
+        source = self.source
+        parts = () if isinstance(source, MadeGraph) else (source.data, *source.files.values())
+        session.read_caches = self._caches
+        session.recipe = self.recipe(name=source.name, parts=parts, signature=signature)
         if selection is not None:
             await _tell(session)
         return session
 
     def _signatures(self) -> tuple[str, ...]:
         source = self.source
-        return () if isinstance(source, GraphBuilder) else signature_names(source.data, source.name)
+        return () if isinstance(source, MadeGraph) else signature_names(source.data, source.name)
 
     def _format(self) -> str:
         source = self.source
-        return "" if isinstance(source, GraphBuilder) else format_name(source.data, source.name)
+        return "" if isinstance(source, MadeGraph) else format_name(source.data, source.name)
+
+    def _caches(self) -> Caches | None:
+        source = self.source
+        return None if isinstance(source, MadeGraph) else importers.caches(source.data, source.name)
 
     def _metadata(self) -> dict[str, str]:
         source = self.source
-        return {} if isinstance(source, GraphBuilder) else metadata(source.data, source.name)
+        return {} if isinstance(source, MadeGraph) else metadata(source.data, source.name)
 
     async def _open(self, signature: str | None, variables: Variables) -> tuple[Graph, PlanEntry | None]:
         """The optimised graph, and its entry in the plan cache."""
@@ -181,7 +232,7 @@ class _Loading:
             return self._read(self.shapes, signature, variables)
 
         try:
-            if isinstance(source, GraphBuilder) or special:
+            if isinstance(source, MadeGraph) or special:
                 return read(), None
             post, parts = self.post, (source.data, *source.files.values())
             extension = post.name if post else ""
@@ -190,13 +241,17 @@ class _Loading:
             if self.shapes:
                 raise
             return OpenGraph(source.name, error.inputs, error.outputs, ()), None
+        except ModelFormatError as error:
+            if not any(0 in sizes for sizes in (self.shapes or {}).values()):
+                raise
+            raise InputError(f"{source.name!r} cannot run on an axis of size 0 here; {error}") from error
 
     def _read(
         self, bound: Mapping[str, Sequence[int]] | None, signature: str | None, variables: Variables,
         only_open: bool = False,
     ) -> Graph:  # fmt: skip
         source = self.source
-        if isinstance(source, GraphBuilder):
+        if isinstance(source, MadeGraph):
             if bound or signature is not None:
                 what = "its shapes; `shapes` is for models that leave sizes open" if bound else "one way to run it"
                 raise InputError(f"{source.name!r} was built with {what}")
@@ -204,11 +259,13 @@ class _Loading:
         others = signature != self.signature  # whose inputs have other names
 
         def read(known: Mapping[Key, Any]) -> Graph:
-            known_values = KnownValues(known, only_open, others)
+            known_values = KnownValues(known, only_open, others, self.kept)
             return read_model(source.data, source.name, bound, signature, source.files, known_values)
 
         try:
             whole = read({})
+            if not bound:
+                self.kept.clear()  # nothing is read again
         except DataDependentValue as first:
             if self.post is not None:
                 raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
@@ -221,10 +278,10 @@ class _Loading:
     def _imported(self, sizes: Mapping[str, Sequence[int]], signature: str | None) -> Graph | None:
         """The graph for inputs of these sizes as it was imported, before passes; None where there is no such graph."""
         source = self.source
-        if isinstance(source, GraphBuilder):
+        if isinstance(source, MadeGraph):
             graph = source.graph()
         else:
-            known_values = KnownValues({}, False, others=True)  # a task's nodes bring inputs of their own
+            known_values = KnownValues({}, False, True, self.kept)  # a task's nodes bring inputs of their own
             try:
                 graph = read_model(source.data, source.name, sizes, signature, source.files, known_values)
             except DataDependentValue:
@@ -233,13 +290,17 @@ class _Loading:
             return None
         self._extend(graph)
         if not self.rounding:
+            from webinfer.passes.drop_rounding import drop_rounding
+
             drop_rounding(graph)  # not a rewrite of what the model means, but a choice of `load`
         return graph
 
     def _extend(self, graph: Graph) -> None:
         """What options make of a graph that was read, before passes."""
         if self.dequantize:
-            in_real_numbers(graph)
+            from webinfer.passes.dequantize import dequantize
+
+            dequantize(graph)
         if self.post is not None:
             if self.post.reads_metadata:
                 graph.format, graph.metadata = self._format(), self._metadata()
@@ -253,6 +314,8 @@ class _Loading:
             return graph
         self._extend(graph)
         debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
+        from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize  # a compiled model is loaded without them
+
         for rewrite, count in optimize(graph, ROUNDING if self.rounding else PIPELINE):
             debug(3, f"pass {rewrite}: {count} rewrites")
         return graph
@@ -291,8 +354,8 @@ async def opened(source: Any, host: Host, progress: Progress | None, member: str
         data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model", member)
         return ModelBytes(data, own or "model", beside)
     if isinstance(source, (str, PurePath)) and str(source) not in MODELS:
-        source = _in_folder(str(source))
-    found, name, sha256 = await _fetch(source, host, progress)
+        source = _in_folder(await located(str(source), host.fetch))
+    found, name, sha256 = await fetched_source(source, host, progress)
     data, inside = unpacked(found, name, member)
     name = own or name
     names = files_beside(data, name) if isinstance(source, str) and source not in MODELS and not inside else ()
@@ -309,13 +372,23 @@ def _in_folder(place: str) -> str:
     return f"{place.rstrip('/')}/model.json" if folder else place
 
 
-async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str, str]:
-    """The bytes of a model, its name, and its SHA-256 where it was checked."""
+async def fetched_source(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str, str]:
+    """The bytes of a model or of a bundle of models, its name, and its SHA-256 where it was checked.
+
+    Raises:  ModelFormatError if the source is of a type that holds no bytes; IntegrityError; what `Host.fetch` raises
+    """
     if isinstance(source, (str, PurePath)):
         text = str(source)
         if text not in MODELS:
+            text = await located(text, host.fetch)
             path = PurePath(text.split("?")[0])
-            return await host.fetch(text, progress), path.stem if path.name != "model.json" else path.parent.name, ""
+            try:
+                data = await host.fetch(text, progress)
+            except ModelFormatError as error:
+                if not (near := meant(str(source), MODELS)):
+                    raise
+                raise ModelFormatError(f"{error}{near}") from error
+            return data, path.stem if path.name != "model.json" else path.parent.name, ""
         place, published = locate_model(text, host.asset), published_hashes(text)
         data, sha256 = await fetched(f"model {text!r}", place, published, host, progress)
         return data, text, sha256

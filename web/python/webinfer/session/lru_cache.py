@@ -31,10 +31,12 @@ class LruCache(Generic[K, T]):
         """All that is kept."""
         return self._found.values()
 
-    def add(self, key: K, found: T) -> T:
-        """Keeps one more, and closes what was not used for longest where that is too much."""
+    def add(self, key: K, found: T, most: int | None = None) -> T:
+        """Keeps one more, and closes what was not used for longest where that is too much, or more than `most`."""
         self._found[key] = found
-        while len(self._found) > self._most or (len(self._found) > 1 and self._bytes() > MAX_PLAN_BYTES):
+        while len(self._found) > (self._most if most is None else most) or (
+            len(self._found) > 1 and self._bytes() > MAX_PLAN_BYTES
+        ):
             self.drop(next(iter(self._found)))
         return found
 

@@ -9,6 +9,8 @@ from typing import Any
 from webinfer.errors import InputError
 
 MAX_THREADS = 64
+MAX_REGIMES = 6  # plans with symbols that a session keeps: a few thresholds, and sizes of 1
+MAX_PACKAGED_REGIMES = 24  # of a package, which cannot make more when sizes of another kind come
 MAX_ROUNDS = 1_000_000
 MAX_SIZE = 2**31 - 1  # of one dimension
 FINITE = 3e38  # larger than any number of milliseconds
@@ -79,5 +81,5 @@ def checked_shapes(shapes: Any) -> dict[str, tuple[int, ...]] | None:
     for name, sizes in check_names("shapes", shapes, "sizes").items():
         if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
             raise InputError(f"shapes has {name!r}: {sizes!r}, needs an input's name and a sequence of its sizes")
-        found[name] = tuple(whole_number(f"shapes, a size of {name!r},", size, 1, MAX_SIZE) for size in sizes)
+        found[name] = tuple(whole_number(f"shapes, a size of {name!r},", size, 0, MAX_SIZE) for size in sizes)
     return found

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends import registry
-from webinfer.backends.base import PlanEntry, StoredPlan
+from webinfer.backends.base import PlanEntry, StoredPlan, StoredRegimes
 from webinfer.flags import debug
 from webinfer.graph.deferred import DeferredGraph
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host
+from webinfer.importers.core.partial_evaluation import OpenSizes
+
+
+class OpenGraph(Graph):
+    """Stands for a model until its first run: its inputs and outputs as the file says, names in place of open sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ async def open_graph(
 
     `parts` are the bytes of the model's files, `sha256` is theirs where it is known.
 
-    If a plan of this very engine was found, the graph's nodes are read on first use.
+    If a plan of this very engine was found, the graph's nodes are read on first use. Of a model whose sizes are open
+    there is an `OpenGraph`.
     """
     identity = host.identity()
     storing = registry.storing_plans(order)
@@ -66,7 +72,10 @@ async def open_graph(
                 break
     if entry.plans:
         return _deferred(name, entry.plans[0], read), entry
-    graph = read()
+    try:
+        graph = read()
+    except OpenSizes as error:
+        return OpenGraph(name, error.inputs, error.outputs, ()), entry
     return graph, None if graph.states or graph.outer else entry  # which a plan does not say
 
 
@@ -79,8 +88,9 @@ async def _hashed(parts: Sequence[memoryview], host: Host) -> str:
     return digest.hexdigest()
 
 
-def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:
+def _deferred(name: str, plan: StoredPlan | StoredRegimes, read: Callable[[], Graph]) -> Graph:
     inputs, outputs = ([Value(*end) for end in ends] for ends in (plan.inputs, plan.outputs))
-    graph = DeferredGraph(name, inputs, outputs, read)
+    is_open = isinstance(plan, StoredRegimes)
+    graph = OpenGraph(name, inputs, outputs, ()) if is_open else DeferredGraph(name, inputs, outputs, read)
     graph.notes += plan.notes
     return graph

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import math
-import statistics
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -185,4 +184,6 @@ async def time_runs(
             continue
         whole.append(elapsed / repeats)
         outside.append(whole[-1] - await executor.pass_ms(inputs, repeats))
-    return statistics.median(whole), max(statistics.median(outside), 0.0)
+    from statistics import median
+
+    return median(whole), max(median(outside), 0.0)

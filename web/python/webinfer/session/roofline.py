@@ -10,7 +10,6 @@ from webinfer.backends.base import Backend, BuildOptions, PlanRow
 from webinfer.errors import WebinferError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.host.interface import Host
-from webinfer.ops import elementwise as ew
 from webinfer.session.inputs import info_of, zeros
 from webinfer.session.selection import LoadOptions
 
@@ -78,6 +77,8 @@ async def measured(name: str, host: Host, threads: int | None) -> Peaks:
 
 def _copy(size: int) -> Graph:
     """A graph that reads so many floats and writes as many."""
+    from webinfer.ops import elementwise as ew  # and all operators with it, which a compiled model does without
+
     x = Value("x", TensorType((size,)))
     node = apply(ew.ABS, [x], ew.UnaryAttrs(), "copy")
     return Graph("copy", [x], [node.output], [node])

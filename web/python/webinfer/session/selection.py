@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions, Executor, PlanEntry
+from webinfer.backends.base import BuildOptions, Executor, PlanEntry, TunableBackend
 from webinfer.backends.registry import AUTO
 from webinfer.errors import (
     REPORT,
     BackendUnavailableError,
     CompilerError,
+    DeviceLostError,
     InputError,
     IsolationError,
     OutOfMemoryError,
     UnsupportedOpError,
     WebinferError,
+    meant,
     named,
 )
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
-from webinfer.ops.custom import CustomOp
 from webinfer.session.backend_benchmark import FALLBACK_ERRORS, BackendBenchmark
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
 from webinfer.session.stages import StagedExecutor, StagedGraph
@@ -75,7 +77,8 @@ def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[s
         raise InputError(f"backend={backend!r}: give a name or a list of names; there are {AUTO}, {_known()}")
     names, known = [backend] if isinstance(backend, str) else list(backend), registry.names()
     if unknown := [n for n in names if n not in (*known, AUTO)]:
-        raise InputError(f"no backend is called {unknown[0]!r}; there are {AUTO}, {_known()}")
+        near = meant(str(unknown[0]), (*known, AUTO))
+        raise InputError(f"no backend is called {unknown[0]!r}; there are {AUTO}, {_known()}{near}")
     if not names or (AUTO in names and len(names) > 1):
         raise InputError(f"backend={names!r}: give one name, {AUTO!r}, or a list of names without {AUTO!r}")
     if precision not in PRECISIONS:
@@ -128,10 +131,14 @@ def with_wishes(reason: str, backend: str, host: Host, options: LoadOptions) -> 
 
 async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
     """A staged graph, each of its parts on the backend that suits it; later parts are compiled by runs."""
-    options = replace(options, plan_entry=None, shared_memory_with=None)
+    # Weak: an executor that held those before it would hold all that there ever were.
+    others = [weakref.ref(other) for other in options.beside if isinstance(other, StagedExecutor)]
+    options = replace(options, plan_entry=None, shared_memory_with=None, beside=())
 
     async def build(part: Graph) -> Executor:
-        found = await choose(part, host, order, options)
+        kept = [executor, *(other for ref in others if (other := ref()) is not None)]
+        beside = [one for staged in reversed(kept) for one in staged.kept()]
+        found = await choose(part, host, order, replace(options, beside=beside))
         if found.reason not in selection.reason:
             selection.reason += f"; {found.reason}"
         return found.executor
@@ -183,6 +190,8 @@ async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadO
 
 def _stand_ins(name: str, refused: Sequence[object]) -> list[str]:
     """Who may run what a backend refused, where the caller named nobody."""
+    from webinfer.ops.custom import CustomOp  # and all operators with it
+
     return registry.fallbacks(name, all(isinstance(n, Node) and isinstance(n.op, CustomOp) for n in refused))
 
 
@@ -214,10 +223,16 @@ async def _divide(
 async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> Executor:
     """The graph on one backend, or on it and on an assistant that accepts all nodes that it refuses.
 
+    A device that is lost meanwhile is replaced once: drivers restart, and the next device is another one.
+
     Raises:  as `Backend.build`; CompilerError instead of what no backend should raise
     """
     try:
-        return await _built(name, graph, host, options)
+        try:
+            return await _built(name, graph, host, options)
+        except DeviceLostError as error:
+            log.warning("%s on %s: %s; it is built again", graph.name, name, error)
+            return await _built(name, graph, host, options)
     except WebinferError:
         raise
     except MemoryError as error:
@@ -260,3 +275,11 @@ async def _measured(graph: Graph, host: Host, options: LoadOptions, later: bool)
     if benchmark.missed:
         log.warning("%s: %s", graph.name, reason)
     return Selection(best, reason)
+
+
+def tuned_backend(preferred: str) -> TunableBackend:
+    """The preferred backend if it is tuned by hand, else one that is."""
+    able = registry.able(TunableBackend)
+    backend = registry.open_backend(preferred if preferred in able else able[0])
+    assert isinstance(backend, TunableBackend)
+    return backend

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from webinfer.backends import registry
-from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PageExecutor, TunableBackend, TunableExecutor
+from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PageExecutor, ReadGraph, TunableExecutor
+from webinfer.closing import Closing
 from webinfer.deprecated import renamed
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError, ShapeError
-from webinfer.graph.deferred import DeferredGraph
 from webinfer.graph.ir import Graph
-from webinfer.graph.positions import positions_among
 from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
@@ -24,33 +21,31 @@ from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.session.inputs import checked, hold_positions, info_of, random_inputs, sizes_given, to_api_types, zeros
 from webinfer.session.loop_lock import LoopLocked, one_loop_at_a_time
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
+from webinfer.session.pickling import LoadRecipe
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import DisplayedSession, PlanReport, Profile, time_runs
 from webinfer.session.roofline import measured
-from webinfer.session.selection import LoadOptions, Selection, choose
+from webinfer.session.selection import LoadOptions, Selection, choose, tuned_backend
+from webinfer.session.signatures import Signatures
 from webinfer.session.stages import StagedExecutor, StagedGraph
 from webinfer.session.state import Variables, on_host, open_inputs, open_outputs
 from webinfer.session.turns import RunQueue
-from webinfer.session.verification import VerifyReport, compare_backends, compare_outputs
 from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
+
+if TYPE_CHECKING:
+    from webinfer.importers.core.caches import Caches
+    from webinfer.session.kv_cache import KvCache
+    from webinfer.session.open_plans import OpenPlan
+    from webinfer.session.verification import VerifyReport
 
 TUNING_BUDGET_MS = 5000.0
 TINY_MS = 1e-9  # a budget of 0 would mean: as if nothing had ever been timed
 OPEN: WeakSet[Any] = WeakSet()  # all sessions and tasks, for who closes those that others left
-ReadGraph = Callable[[Mapping[str, Sequence[int]]], Graph]  # the model's graph for these shapes of inputs
-
-
-@dataclass(frozen=True, slots=True)
-class Signatures:
-    """The signatures of a model, and how a session of one is made that shares variables."""
-
-    names: Callable[[], tuple[str, ...]]
-    open: Callable[[str, Variables], Awaitable[Session]]
 
 
 @one_loop_at_a_time
-class Session(LoopLocked, DisplayedSession):
+class Session(Closing, LoopLocked, DisplayedSession):
     """A loaded model. Runs are queued; after an error the next valid call works.
 
     Usable as a context manager; `close()` frees the memory of kernels and GPU.
@@ -74,6 +69,8 @@ class Session(LoopLocked, DisplayedSession):
         self._read_graph, self._signatures, self._read_metadata = read, signatures, metadata
         self._read_imported = read_imported
         self._variables = variables or Variables()
+        self.recipe: LoadRecipe | None = None  # what it was loaded from
+        self.read_caches: Callable[[], Caches | None] = lambda: None  # which inputs come back longer among the outputs
         self.loop_lock = self._variables.loop_lock.guarding(self._live, self._queue)
         self._take_graph(graph)
 
@@ -85,7 +82,7 @@ class Session(LoopLocked, DisplayedSession):
         self.outputs = [info_of(v, graph) for v in open_outputs(graph)]
         self._outer = graph.outer
         self._sizes, self._names = {i.name: i.shape for i in self.inputs}, [i.name for i in self.inputs]
-        self._positions = {} if isinstance(graph, DeferredGraph) else positions_among(graph, graph.inputs)
+        self._positions = self._live.positions
         inner = all(value.type.dtype.inner is value.type.dtype for value in graph.inputs)
         self._plain = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
 
@@ -94,7 +91,7 @@ class Session(LoopLocked, DisplayedSession):
     @property
     def name(self) -> str:
         """The model's name."""
-        return self._live.graph.name
+        return self._live.ends.name
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -140,7 +137,7 @@ class Session(LoopLocked, DisplayedSession):
 
     def plan(self) -> PlanReport:
         """The plan step by step: operator, backend, kernel, shapes, work, bytes and why."""
-        rows, notes = list(self.executor.rows()), tuple(self._live.graph.notes)
+        rows, notes = list(self.executor.rows()), self._live.notes
         shapes = {info.name: info.shape for info in self.inputs}
         return PlanReport(self.name, self.backend, self.choice, rows, self.memory(), notes, shapes)
 
@@ -159,14 +156,17 @@ class Session(LoopLocked, DisplayedSession):
 
     # ----- running
 
-    async def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
+    async def run(self, inputs: Mapping[str, Any] | Any, *, kv_cache: KvCache | None = None) -> dict[str, Tensor]:
         """The outputs by name, each a new tensor.
 
         `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone. In a page they
         may be typed arrays of JavaScript, which are not copied on the way where they are large. A session on a GPU
         also takes GpuTensors or GPUBuffers of the same device, and there runs that are begun together overlap. A
         session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
-        open, arrays of other sizes get a plan of their own; the plans used last are kept.
+        open, arrays of other sizes are bound to a plan, or get one of their own; the plans used last are kept.
+
+        With `kv_cache`, which `kv_cache()` gives, the inputs that it holds are fed from it, and their next values go
+        into it instead of among the outputs.
 
         A task that is cancelled while its run waits behind others does not run. A model with loops or branches on
         data can be cancelled between the turns of its loops too; the session can be used afterwards.
@@ -174,6 +174,8 @@ class Session(LoopLocked, DisplayedSession):
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; LimitError for a loop without an end; what a new
                  plan may raise
         """
+        if kv_cache is not None:
+            return kv_cache.take(await self.run(kv_cache.feed(inputs)))
         if self._live.awaits_first_run:
             return await self._first_run(inputs)
         if self._queue.is_due() and self._blocks():
@@ -277,6 +279,15 @@ class Session(LoopLocked, DisplayedSession):
             raise InputError(f"{self.name!r} has no signature {name!r}; it has {', '.join(self.signatures) or 'none'}")
         return await self._signatures.open(name, self._variables)
 
+    def kv_cache(self) -> KvCache:
+        """A new, empty cache of the inputs that the model appends to and gives out: keys and values of a decoder.
+
+        Raises:  InputError if the model has no such input
+        """
+        from webinfer.session.kv_cache import KvCache  # few models have one, and no page needs it to start
+
+        return KvCache(self.name, self.read_caches(), self.inputs, self.outputs)
+
     def state(self) -> dict[str, Tensor]:
         """A copy of the model's variables by name: what lives from run to run, such as the state of an LSTM."""
         return self._variables.tensors()
@@ -323,9 +334,17 @@ class Session(LoopLocked, DisplayedSession):
                     found = str(plain)
                 raise InputError(f"{found}; {error}") from error
 
-        now, wanted = (tuple(found.get(i.name) for i in self.inputs) for found in (current, {**known, **given}))
-        await self._live.switch(now, wanted, graph)
-        self._take_graph(self._live.graph)
+        wanted = {**known, **given}
+        wanted = {i.name: wanted[i.name] for i in self.inputs if i.name in wanted}
+        await self._live.switch(current, wanted, graph, read)
+        self._take_graph(self._live.ends)
+
+    async def open_plan(self, shapes: Mapping[str, Sequence[int]], made: Callable[[Executor], None]) -> OpenPlan | None:
+        """The plan with symbols that holds for these shapes of all inputs; None if none can. Packages are made of them.
+
+        `made` is told the executor of a new one. The session stays without a plan in use.
+        """
+        return None if self._read_graph is None else await self._live.open_plan(shapes, self._read_graph, made)
 
     def _checked(self, inputs: Mapping[str, Any] | Any, *, here: bool = False) -> dict[str, Any]:
         return checked(inputs, self.inputs, self.name, self.host, self.executor, here=here, axes=self._positions)
@@ -364,12 +383,12 @@ class Session(LoopLocked, DisplayedSession):
 
     async def export_tuning(self) -> str:
         """What was found on this device, as JSON lines; "" where nothing was."""
-        return await _tuned_backend("" if self._live.closed else self.backend).export_tuning(self.host)
+        return await tuned_backend("" if self._live.closed else self.backend).export_tuning(self.host)
 
     async def forget_tuning(self) -> None:
         """Forgets what was found on this device; the session runs on the default kernels from now on."""
         async with self._live.lock:
-            await _tuned_backend(self.backend).forget_tuning(self.host)
+            await tuned_backend(self.backend).forget_tuning(self.host)
             await self._live.idle()
             await self.restore()
 
@@ -379,7 +398,7 @@ class Session(LoopLocked, DisplayedSession):
         Raises:  ModelFormatError naming the lines that cannot be read; BackendUnavailableError without a GPU
         """
         async with self._live.lock:
-            found = await _tuned_backend(self.backend).import_tuning(self.host, text)
+            found = await tuned_backend(self.backend).import_tuning(self.host, text)
             await self._live.idle()
             await self.restore()
         return found
@@ -411,8 +430,10 @@ class Session(LoopLocked, DisplayedSession):
                 runs.append(await time_runs(lambda _: self._alone(given), self.executor, fed, self.host.now_ms))
                 await self._live.idle()
                 steps.append(await self.executor.profile(fed, 1))
-        times = [statistics.median(step) for step in zip(*steps, strict=True)]
-        run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
+        from statistics import median
+
+        times = [median(step) for step in zip(*steps, strict=True)]
+        run_ms, overhead_ms = (median(samples) for samples in zip(*runs, strict=True))
         rows, threads = list(self.executor.rows()), self._live.options.threads
         peaks = {name: await measured(name, self.host, threads) for name in {row.backend for row in rows}}
         for name, found in peaks.items():
@@ -433,6 +454,8 @@ class Session(LoopLocked, DisplayedSession):
 
         Raises:  InputError if the backend or the tolerance is not allowed; what `load` raises
         """
+        from webinfer.session.verification import compare_backends  # and all operators with it
+
         tolerance = real_number("tolerance", tolerance)
         if against not in registry.names():
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(registry.names())}")
@@ -459,6 +482,8 @@ class Session(LoopLocked, DisplayedSession):
 
     async def _judged(self, report: VerifyReport, against: str, buffers: dict[str, Any]) -> VerifyReport:
         """The report with the outputs beside those of the graph as imported."""
+        from webinfer.session.verification import compare_outputs
+
         imported = self._read_imported(self._sizes)
         if imported is None:
             return replace(report, unjudged="it is compiled already, or data decides its parts")
@@ -475,26 +500,24 @@ class Session(LoopLocked, DisplayedSession):
 
     # ----- the end
 
+    def __reduce__(self) -> Any:
+        """What it was loaded from, which other processes load once; variables begin there as in the file.
+
+        Raises:  InputError if it was built by a GraphBuilder, or belongs to a task
+        """
+        if self.recipe is None:
+            return super().__reduce__()
+        return self.recipe.reopen, (self.recipe.sealed(),)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._live.closed
+
     def close(self) -> None:
         """Frees the session; a second call does nothing."""
         self._live.close()
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         state = "closed" if self._live.closed else self.backend if self._live.bound else "sizes open"
         return f"Session({self.name!r}, {state})"
-
-
-def _tuned_backend(preferred: str) -> TunableBackend:
-    """The preferred backend if it is tuned by hand, else one that is."""
-    able = registry.able(TunableBackend)
-    backend = registry.open_backend(preferred if preferred in able else able[0])
-    assert isinstance(backend, TunableBackend)
-    return backend

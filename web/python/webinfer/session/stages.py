@@ -1,6 +1,6 @@
 """A model whose course is decided by data: read and run part by part, each as far as a value that decides.
 
-A run shows that value, and the model is read again with it: one side of a branch is left, sizes are numbers. What an
+A run shows that value, and reading goes on with it: one side of a branch is left, sizes are numbers. What an
 earlier part computed crosses to a later one through host memory. Parts are kept by the values that led to them.
 """
 
@@ -11,11 +11,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Executor, MemoryReport, PlanRow
+from webinfer.backends.base import Executor, MemoryReport, PlanRow, TurnExecutor
 from webinfer.dtypes import COMPUTED
 from webinfer.errors import InputError, LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
-from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_TURNS
 from webinfer.importers.core.partial_evaluation import DataDependentValue, DynamicLoop, Key
 from webinfer.session.lru_cache import LruCache
@@ -35,10 +34,11 @@ class Part:
     `key` is the value that the part ends with, None for the last part. `needs` are values of earlier parts.
     """
 
-    def __init__(
-        self, read: Graph, key: Key | None, turns: DynamicLoop | None, before: Sequence[Part], mark: str
-    ) -> None:  # fmt: skip
-        self.read, self.key, self.turns, self._mark = read, key, turns, mark
+    def __init__(self, read: Graph, stop: DataDependentValue | None, before: Sequence[Part], mark: str) -> None:
+        self.read, self._mark = read, mark
+        self._resume = None if stop is None else stop.resume  # not `stop`: its traceback would keep executors
+        self.key: Key | None = None if stop is None else stop.key
+        self.turns: DynamicLoop | None = None if stop is None else stop.turns
         self.places, self.inputs, self.needs = set[int](), dict[Value, str](), dict[Value, Key]()
         done = {place for part in before for place in part.places}
         self._made = {v: (i, j) for i, node in enumerate(read.nodes) for j, v in enumerate(node.outputs)}
@@ -58,6 +58,23 @@ class Part:
         self.nodes = [node for place, node in enumerate(read.nodes) if place in self.places]
         self.given = dict[Key, None]()  # what later parts need
         self.graph: Graph | None = None
+        if stop is not None and stop.resume is not None:
+            self._give(stop.live, done)
+        wanted = {*self.needs, *read.outputs}  # of a graph of thousands of nodes each part would list all values
+        self._made = {v: key for v, key in self._made.items() if key[0] in self.places or v in wanted}
+
+    def _give(self, live: Sequence[Value], done: set[int]) -> None:
+        """Gives what later parts may read: what is known of it, and what nodes read that are in no part yet."""
+        ran = done | self.places
+        later = [node for place, node in enumerate(self.read.nodes) if place not in ran]
+        for value in (*live, *(v for node in later for v in node.inputs if v is not None)):
+            key = self._made.get(value, (-1, 0))
+            if key[0] in self.places:
+                self.given[key] = None
+
+    def followed_by(self, read: Callable[[Mapping[Key, Any]], Graph], known: Mapping[Key, Any]) -> Graph:
+        """The graph that follows when these values are known; `read` reads the whole model again, where it must."""
+        return read(known) if self._resume is None else self._resume(known)
 
     def name_of(self, key: Key) -> str:
         """The name of a value that crosses between parts."""
@@ -110,7 +127,7 @@ class StagedGraph(Graph):
         while any(value.name.startswith(self._mark) for value in self.inputs):
             self._mark += "#"
         self._parts: OrderedDict[Path, Part] = OrderedDict()
-        self._keep(NO_PATH, first.graph, first.key, first.turns, ())
+        self._keep(NO_PATH, first.graph, first, ())
 
     def part(self, path: Path) -> Part:
         """The part that follows these values.
@@ -119,24 +136,22 @@ class StagedGraph(Graph):
         """
         if path not in self._parts:
             before = [self.part(path[:i]) for i in range(len(path))]
-            key = turns = None
+            stop = None
             try:
-                graph = self._read(dict(path))
+                graph = before[-1].followed_by(self._read, dict(path)) if before else self._read({})
             except DataDependentValue as unknown:
-                graph, key, turns = unknown.graph, unknown.key, unknown.turns
+                graph, stop = unknown.graph, unknown
             except (ModelFormatError, ShapeError) as error:
                 raise InputError(f"{self.name!r} cannot run on values that these inputs led to; {error}") from error
-            self._keep(path, graph, key, turns, before)
+            self._keep(path, graph, stop, before)
         self._parts.move_to_end(path)
         return self._parts[path]
 
-    def _keep(
-        self, path: Path, graph: Graph, key: Key | None, turns: DynamicLoop | None, before: Sequence[Part]
-    ) -> None:
+    def _keep(self, path: Path, graph: Graph, stop: DataDependentValue | None, before: Sequence[Part]) -> None:
         self.variables.add(graph.states)
-        if turns is not None:
-            self._finish(turns.graph)
-        self._parts[path] = Part(graph, key, turns, before, self._mark)
+        if stop is not None and stop.turns is not None:
+            self._finish(stop.turns.graph)
+        self._parts[path] = Part(graph, stop, before, self._mark)
         while len(self._parts) > max(MAX_PARTS, len(path) + 1):
             self._parts.popitem(last=False)
 
@@ -186,7 +201,7 @@ class StagedExecutor(Executor):
             fed |= self.graph.variables.feed(part.read.states, self.graph.name)
             own = {name: fed[name] for name in part.inputs.values()}
             own |= {name: results[name].flat().cast("B") for name in map(part.name_of, part.needs.values())}
-            shown: Any = computed(part, own)
+            shown: Any = None if part.given else computed(part, own)
             if shown is None and part.nodes:
                 ran[part] = None
                 executor = await self._executor(part)
@@ -225,21 +240,34 @@ class StagedExecutor(Executor):
         most, turn, goes_on = int.from_bytes(bytes(first[0])[:8], "little", signed=True), 0, True
         state, others = list(first[1 : 1 + turns.state]), first[1 + turns.state :]
         lists: list[list[memoryview]] = [[] for _ in turns.names[turns.state :]]
-        loop_turns = LoopTurns()
+        loop_turns, carrying = LoopTurns(), None
+        states = dict(zip((end.name for end in ends[1:]), names[1 : 1 + turns.state], strict=False))
+        shown = [ends[0].name, *(end.name for end in ends[1 + turns.state :])]
         while goes_on and turn < most:
             if turn == MAX_TURNS:
                 raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
             await loop_turns.turn()
+            if carrying is not None:
+                answer, *made = carrying.turn(turn).values()
+                goes_on, turn = any(answer), turn + 1
+                for listed, data in zip(lists, made, strict=True):
+                    listed.append(data)
+                continue
             own = dict(zip(names, (memoryview(turn.to_bytes(8, "little")), *state, *others), strict=True))
             executor = await self._executor(turns)
             if not turn:
                 yield executor, own
+                if isinstance(executor, TurnExecutor) and len(states) == turns.state:
+                    carrying = executor.turns(own, states, shown)
+                    continue
             found = await executor.run(own)
             answer, *made = (found[end.name].flat().cast("B") for end in ends)
             goes_on, state = any(answer), made[: turns.state]
             for listed, data in zip(lists, made[turns.state :], strict=True):
                 listed.append(data)
             turn += 1
+        if carrying is not None:
+            state = [carrying.held(name) for name in names[1 : 1 + turns.state]]
         for i, (end, data) in enumerate(zip(ends[1:], (*state, *map(b"".join, lists)), strict=True)):
             kind, listed_axis = end.type, (turn,) * (i >= turns.state)
             results.append(Tensor(data, listed_axis + kind.shape, kind.dtype, kind.quant))
@@ -256,6 +284,10 @@ class StagedExecutor(Executor):
     def lost(self) -> str:
         """Why the device of a part is gone."""
         return next((executor.lost for _, executor in self._kept.values() if executor.lost), "")
+
+    def kept(self) -> list[Executor]:
+        """The executors of all parts that are kept."""
+        return [executor for _, executor in self._kept.values()]
 
     def _executors(self) -> list[Executor]:
         """The executors of the last run; before it, that of the first part."""
@@ -311,8 +343,10 @@ class StagedExecutor(Executor):
 
 def computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:
     """The value that a part ends with, if it is small arithmetic on small inputs."""
-    if part.key is None or part.turns is not None or part.given or not 0 < len(part.nodes) <= MAX_FOLDED:
+    if part.key is None or part.turns is not None or not 0 < len(part.nodes) <= MAX_FOLDED:
         return None
+    from webinfer.importers.core.folding import fold  # which brings all operators: only such a model needs them here
+
     known: dict[Value, Value] = {}
     for value, name in [*part.inputs.items(), *((v, part.name_of(key)) for v, key in part.needs.items())]:
         known[value] = Value(name, value.type, Constant(memoryview(own[name]), value.type.dtype))

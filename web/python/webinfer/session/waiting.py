@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from webinfer.host import blocking, current
+from webinfer.host import blocking, current, wait_here
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
@@ -52,9 +52,12 @@ class SyncSession:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
-        """The outputs by name, each a new tensor; see `Session.run`."""
-        return run_sync(self.session.run(inputs))
+    def run(self, inputs: Mapping[str, Any] | Any, **options: Any) -> dict[str, Tensor]:
+        """The outputs by name, each a new tensor; see `Session.run`. Sessions of several threads run side by side."""
+        return wait_here(self.session.run(inputs, **options))
+
+    def __reduce__(self) -> Any:
+        return SyncSession, (self.session,)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.session, name)

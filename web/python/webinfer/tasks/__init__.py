@@ -8,10 +8,10 @@ model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd`
 import inspect
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from webinfer.deprecated import warn
-from webinfer.errors import InputError
+from webinfer.errors import InputError, meant
 from webinfer.host.interface import Host
 from webinfer.tasks.audio import AudioSegment
 from webinfer.tasks.audio_classifier import AudioClassifier
@@ -59,7 +59,9 @@ __all__ = [
     "FileRules",
     "FileType",
     "FileTypeClassifier",
+    "GestureRecognizer",
     "GpuMask",
+    "HandGesture",
     "HandLandmark",
     "HandLandmarker",
     "HandLandmarks",
@@ -100,15 +102,17 @@ TASKS: dict[str, type[Task[Any]]] = {
 }  # fmt: skip
 
 LATE_TASKS = {"text-generation": "webinfer.language.generator"}  # of rooms that are imported when they are asked for
-# Tasks that no published model is made for: they are given one, or take another task's, and are imported on demand.
+# Tasks without a page of their own, imported on demand: most are given a model, or take another task's.
 GIVEN_MODEL_TASKS = {
     "depth-estimation": ("webinfer.tasks.depth_estimator", "DepthEstimator"),
+    "gesture-recognition": ("webinfer.tasks.gesture_recognizer", "GestureRecognizer"),
     "image-embedding": ("webinfer.tasks.image_embedder", "ImageEmbedder"),
     "text-classification": ("webinfer.tasks.text_classifier", "TextClassifier"),
 }
 
 if TYPE_CHECKING:
     from webinfer.tasks.depth_estimator import DepthEstimator, DepthMap
+    from webinfer.tasks.gesture_recognizer import GestureRecognizer, HandGesture
     from webinfer.tasks.image_embedder import ImageEmbedder, ImageEmbedding
     from webinfer.tasks.text_classifier import TextClassifier
 else:
@@ -117,7 +121,7 @@ else:
         if name in ("SoundEvent", "Speech"):
             warn(f"webinfer.tasks.{name}", "AudioSegment")
             return AudioSegment
-        results = {"DepthMap": "DepthEstimator", "ImageEmbedding": "ImageEmbedder"}
+        results = {"DepthMap": "DepthEstimator", "HandGesture": "GestureRecognizer", "ImageEmbedding": "ImageEmbedder"}
         for module, task in GIVEN_MODEL_TASKS.values():
             if task == results.get(name, name):
                 return getattr(import_module(module), name)
@@ -131,6 +135,113 @@ def task_class(name: str) -> type[Task[Any]]:
     module, task = GIVEN_MODEL_TASKS[name]
     found: type[Task[Any]] = getattr(import_module(module), task)
     return found
+
+
+# The class that a name stands for, so that editors and type checkers know what `await pipeline(name)` gives.
+if TYPE_CHECKING:
+
+    @overload
+    def pipeline(
+        task: Literal["audio-classification", "audio-classifier", "sounds"], model: Any = None, **options: Any
+    ) -> Pipeline[AudioClassifier]: ...
+    @overload
+    def pipeline(
+        task: Literal["background-removal", "background-remover"], model: Any = None, **options: Any
+    ) -> Pipeline[BackgroundRemover]: ...
+    @overload
+    def pipeline(
+        task: Literal["body-segmentation", "body-parts", "body-segmenter"], model: Any = None, **options: Any
+    ) -> Pipeline[BodySegmenter]: ...
+    @overload
+    def pipeline(
+        task: Literal["classification", "image-classification", "image-classifier"], model: Any = None, **options: Any
+    ) -> Pipeline[ImageClassifier]: ...
+    @overload
+    def pipeline(
+        task: Literal["depth-estimation", "depth-estimator"], model: Any = None, **options: Any
+    ) -> Pipeline[DepthEstimator]: ...
+    @overload
+    def pipeline(
+        task: Literal["face-detection", "face-detector"], model: Any = None, **options: Any
+    ) -> Pipeline[FaceDetector]: ...
+    @overload
+    def pipeline(
+        task: Literal["face-landmarks", "face-landmark-detection", "face-landmarker", "face-mesh"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[FaceLandmarker]: ...
+    @overload
+    def pipeline(
+        task: Literal["file-type", "file-type-classifier", "file-type-detection"], model: Any = None, **options: Any
+    ) -> Pipeline[FileTypeClassifier]: ...
+    @overload
+    def pipeline(
+        task: Literal["gesture-recognition", "gesture-recognizer"], model: Any = None, **options: Any
+    ) -> Pipeline[GestureRecognizer]: ...
+    @overload
+    def pipeline(
+        task: Literal["hand-landmarks", "hand-landmark-detection", "hand-landmarker", "hands"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[HandLandmarker]: ...
+    @overload
+    def pipeline(
+        task: Literal["holistic-landmarks", "holistic", "holistic-landmarker"], model: Any = None, **options: Any
+    ) -> Pipeline[HolisticLandmarker]: ...
+    @overload
+    def pipeline(
+        task: Literal["image-embedding", "image-embedder", "image-feature-extraction"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[ImageEmbedder]: ...
+    @overload
+    def pipeline(
+        task: Literal["multi-pose", "multi-pose-detector", "people"], model: Any = None, **options: Any
+    ) -> Pipeline[MultiPoseDetector]: ...
+    @overload
+    def pipeline(
+        task: Literal["object-detection", "object-detector"], model: Any = None, **options: Any
+    ) -> Pipeline[ObjectDetector]: ...
+    @overload
+    def pipeline(
+        task: Literal["pose-landmarks", "keypoint-detection", "pose-estimation", "pose-landmarker"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[PoseLandmarker]: ...
+    @overload
+    def pipeline(
+        task: Literal[
+            "segmentation", "image-segmentation", "image-segmenter", "selfie-segmentation", "selfie-segmenter"
+        ],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[SelfieSegmenter]: ...
+    @overload
+    def pipeline(
+        task: Literal[
+            "sentence-embedding", "feature-extraction", "sentence-embedder", "sentence-similarity", "text-embedder"
+        ],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[SentenceEmbedder]: ...
+    @overload
+    def pipeline(
+        task: Literal["text", "image-to-text", "ocr", "text-reader", "text-recognition"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[TextReader]: ...
+    @overload
+    def pipeline(
+        task: Literal["text-classification", "sentiment-analysis", "text-classifier"], model: Any = None, **options: Any
+    ) -> Pipeline[TextClassifier]: ...
+    @overload
+    def pipeline(
+        task: Literal["voice-activity", "vad", "voice-activity-detection", "voice-activity-detector"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[VoiceActivityDetector]: ...
+    @overload
+    def pipeline(task: str, model: Any = None, **options: Any) -> Any: ...
 
 
 def pipeline(task: str, model: Any = None, **options: Any) -> Any:
@@ -154,12 +265,17 @@ def pipeline(task: str, model: Any = None, **options: Any) -> Any:
 
 async def _created(task: str, model: Any, options: dict[str, Any], host: Host | None) -> Any:
     create = task_class(task).create
-    if host is not None and "host" in inspect.signature(create).parameters:
+    parameters = inspect.signature(create).parameters
+    if host is not None and "host" in parameters:
         options = {"host": host, **options}
+    given = {*options, *(("model",) if model is not None else ())}
+    needed = [name for name, one in parameters.items() if one.default is one.empty and one.kind != one.VAR_KEYWORD]
+    if missing := [name for name in needed if name not in given]:
+        raise InputError(f"{task} has no {' and no '.join(missing)} of its own; give {', '.join(missing)} to pipeline")
     return await (create(**options) if model is None else create(model, **options))
 
 
 def _check_options(task: str, options: dict[str, Any]) -> None:
     known = inspect.signature(task_class(task).create).parameters
     if unknown := [name for name in options if name not in known]:
-        raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}")
+        raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}{meant(unknown[0], known)}")

@@ -8,21 +8,24 @@ shown (`ResultSchema`). One on pictures is a class below `PictureTask`: it says 
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from webinfer.backends.base import GpuExecutor
+from webinfer.closing import Closing
 from webinfer.dtypes import DType
-from webinfer.errors import InputError
+from webinfer.errors import InputError, IntegrityError
+from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.registry import known_model
 from webinfer.session.loading import fetched
 from webinfer.session.loop_lock import LoopLock, LoopLocked, one_loop_at_a_time
+from webinfer.session.pickling import OpenModels, absolute, check_content, key_of, portable_options
 from webinfer.session.session import OPEN, Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.image import Picture
@@ -143,7 +146,7 @@ class ResultSchema:
     fields: tuple[ResultField, ...]
 
 
-class Task(LoopLocked, ABC, Generic[Found]):
+class Task(Closing, LoopLocked, ABC, Generic[Found]):
     """Something in, a list of what is in it out. Subclasses declare `name`, `takes` and `result`, and implement `run`.
 
     `times` has the milliseconds of the last run: prepare_ms, infer_ms, decode_ms.
@@ -154,9 +157,13 @@ class Task(LoopLocked, ABC, Generic[Found]):
     result: ClassVar[ResultSchema]
     extension: ClassVar[str] = ""  # of the plans of its models (session.plan_cache)
 
+    recipe: TaskRecipe | None = None  # what it was created from
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         one_loop_at_a_time(cls)
+        if isinstance(create := cls.__dict__.get("create"), classmethod):
+            cls.create = classmethod(_with_recipe(create.__func__))  # type: ignore[method-assign, assignment]
 
     def __init__(self, session: Session) -> None:
         OPEN.add(self)
@@ -177,16 +184,19 @@ class Task(LoopLocked, ABC, Generic[Found]):
     async def __call__(self, source: Any, /, **options: Any) -> Any:
         """`Results` of a path, an address, bytes, an image or an array; of a list, a folder or a pattern a `Batch`.
 
-        They print, plot, save and convert themselves (webinfer.pipelines.results). `options` are those of `run`.
+        They print, plot, save and convert themselves (webinfer.pipelines.results). `options` are those of `run`, and
+        `progress`, which is called with a `ProgressEvent` after each of several; a terminal or a notebook shows a bar.
 
         Raises:  InputError if the source names nothing that the task takes; what `run` raises
         """
         return await import_module(ANSWERS).answered(self, source, options)
 
     def stream(self, source: Any, /, **options: Any) -> AsyncIterator[Any]:
-        """`Results` of each frame of a video file, of each picture of an iterable, or of each of several sources.
+        """`Results` of each frame of a video file or camera, each picture of an iterable, or each of several sources.
 
-        Raises:  as a call; InputError if nothing that reads videos is installed
+        A camera is its number, or a text such as "camera:0".
+
+        Raises:  as a call; InputError if nothing that reads videos or cameras is installed
         """
         found: AsyncIterator[Any] = import_module(ANSWERS).streamed(self, source, options)
         return found
@@ -206,13 +216,65 @@ class Task(LoopLocked, ABC, Generic[Found]):
         """Frees the model and the kernels' memory; a second call does nothing."""
         self.session.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def __reduce__(self) -> Any:
+        """What it was created from, which other processes create once."""
+        if self.recipe is None:
+            return super().__reduce__()
+        return reopened, (self.recipe.sealed(), self.session.recipe.sha256() if self.session.recipe else "")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+
+@dataclass(frozen=True, slots=True)
+class TaskRecipe:
+    """What a task was created from: its class, and the arguments of `create`."""
+
+    kind: type[Task[Any]]
+    given: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    def sealed(self) -> TaskRecipe:
+        """The same for another process of this machine.
+
+        Raises:  InputError if it has a host of its own
+        """
+        return TaskRecipe(self.kind, tuple(map(absolute, self.given)), portable_options(self.options))
+
+
+def _with_recipe(create: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A task's `create`, which notes its arguments in the task, so that it can be pickled."""
+
+    @functools.wraps(create)
+    async def created(cls: type[Task[Any]], *given: Any, **options: Any) -> Any:
+        task = await create(cls, *given, **options)
+        task.recipe = TaskRecipe(cls, given, options)
+        return task
+
+    return created
+
+
+def reopened(recipe: TaskRecipe, sha256: str) -> Task[Any]:
+    """The task of a recipe that was unpickled: one for all pickles of its kind in this process.
+
+    Raises:  IntegrityError if its model has another content than `sha256`; what its `create` raises
+    """
+
+    async def opening() -> Task[Any]:
+        task = await recipe.kind.create(*recipe.given, **recipe.options)
+        try:
+            if sha256 and task.session.recipe is not None:
+                check_content(task.session.name, task.session.recipe.sha256(), sha256)
+        except IntegrityError:
+            task.close()
+            raise
+        return task
+
+    def open_one() -> Task[Any]:
+        task: Task[Any] = current().wait(opening())
+        return task
+
+    return UNPICKLED.get(sha256 + key_of(recipe), open_one)
+
+
+UNPICKLED: OpenModels[Task[Any]] = OpenModels(lambda task: task.session.closed)
 
 
 class PictureTask(Task[Found]):

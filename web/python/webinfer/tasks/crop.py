@@ -6,8 +6,8 @@ import enum
 import math
 from dataclasses import dataclass, replace
 
+from webinfer.kernel_constants import BORDER_BLACK, BORDER_REPEAT, SAMPLING_EXACT, SAMPLING_FIXED
 from webinfer.models.layouts import PictureInput
-from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT, SAMPLING_EXACT, SAMPLING_FIXED
 
 
 class Border(enum.IntEnum):

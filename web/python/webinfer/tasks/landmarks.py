@@ -126,6 +126,7 @@ class LandmarkModel:
     input: PictureInput
     sizes: tuple[int, ...]
     read: Callable[[GraphBuilder, Sequence[Value]], Mapping[str, Value]]
+    extension: str = ""  # of the name under which plans are stored, where `read` is not the only one for the model
 
 
 def with_landmarks(model: Any, kinds: Sequence[LandmarkModel]) -> WithPostprocessing:
@@ -149,7 +150,7 @@ def with_landmarks(model: Any, kinds: Sequence[LandmarkModel]) -> WithPostproces
             builder.output(value, name)
         builder.extend(graph)
 
-    return WithPostprocessing(model, LANDMARKS, extend)
+    return WithPostprocessing(model, LANDMARKS + kinds[0].extension, extend)
 
 
 def rotated(builder: GraphBuilder, world: Value, points: int) -> Value:

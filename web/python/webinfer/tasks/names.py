@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
-from webinfer.errors import InputError
+from webinfer.errors import InputError, meant
 
 ALIASES = {
     "image-classification": "classification", "image-classifier": "classification",
@@ -23,6 +22,7 @@ ALIASES = {
     "feature-extraction": "sentence-embedding", "sentence-similarity": "sentence-embedding",
     "text-embedder": "sentence-embedding", "sentence-embedder": "sentence-embedding",
     "file-type-classifier": "file-type", "file-type-detection": "file-type", "chat": "text-generation",
+    "gesture-recognizer": "gesture-recognition",
     "depth-estimator": "depth-estimation", "image-embedder": "image-embedding",
     "image-feature-extraction": "image-embedding", "text-classifier": "text-classification",
     "sentiment-analysis": "text-classification",
@@ -41,6 +41,5 @@ def task_name(given: str, known: Collection[str]) -> str:
     name = ALIASES.get(plain, plain)
     if name in known:
         return name
-    near = get_close_matches(plain, [*known, *ALIASES], 2)
-    meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise InputError(f"there is no task {given!r}; there are {', '.join(sorted(known))}{meant}")
+    near = meant(plain, [*known, *ALIASES])
+    raise InputError(f"there is no task {given!r}; there are {', '.join(sorted(known))}{near}")

@@ -25,6 +25,20 @@ INPUTS: dict[tuple[int, ...], PictureInput] = {
 }
 
 
+def segmentation_spec(name: str, given: tuple[int, ...], outputs: list[tuple[int, ...]]) -> InputSpec:
+    """How pictures are laid into a selfie segmentation model with this input.
+
+    Raises:  ModelFormatError if it is not such a model
+    """
+    kind = INPUTS.get(given)
+    if kind is None or outputs != [(1, kind.height, kind.width, 1)]:
+        raise ModelFormatError(
+            f"{name!r} is no selfie segmentation model: input {given}; known are "
+            f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
+        )
+    return InputSpec.of_mediapipe(kind, keep_aspect=False, border=Border.EDGE)
+
+
 @dataclass(frozen=True, slots=True)
 class Mask(PixelMap):
     """Probabilities 0..1 that a pixel belongs to a person, float32, row by row, over all of the picture."""
@@ -66,13 +80,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         """
         session = await load(model, backend=backend, progress=progress, host=host or current())
         with closed_on_error(session):
-            kind = INPUTS.get(session.inputs[0].shape)
-            if kind is None or [o.shape for o in session.outputs] != [(1, kind.height, kind.width, 1)]:
-                raise ModelFormatError(
-                    f"{session.name!r} is no selfie segmentation model: input {session.inputs[0].shape}; known are "
-                    f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
-                )
-            spec = InputSpec.of_mediapipe(kind, keep_aspect=False, border=Border.EDGE)
+            spec = segmentation_spec(session.name, session.inputs[0].shape, [o.shape for o in session.outputs])
             segmenter = cls(session, spec, await PictureFeeder.create(session), full_size)
             await session.warmup()
         return segmenter

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from webinfer.tasks.base import Keypoint
-from webinfer.tasks.crop import Crop
 from webinfer.tasks.regions import box_of
 from webinfer.tasks.text_models import MASK, SUMS
-from webinfer.tasks.text_regions import components, corners_of, hull, in_reading_order, mean_inside, smallest_rectangle
+from webinfer.tasks.text_pixels import Quad
+from webinfer.tasks.text_regions import (
+    components,
+    corners_of,
+    grown,
+    hull,
+    in_reading_order,
+    mean_inside,
+    smallest_rectangle,
+)
 from webinfer.tensor import Tensor
 
-GROWTH, SMALLEST = 1.4, 3  # of a rectangle by its area over its girth; pixels of its shorter side
+# Of a rectangle, by its area over its girth; pixels of its shorter side before it has grown, and in the picture.
+GROWTH, SMALLEST, SHORTEST_SIDE = 1.4, 3, 3
 ELONGATED = 1.5  # ratio of sides from which the longer one says where the line runs
 ALIKE = math.radians(20)  # of directions of lines on one page
 STEEP = math.radians(85)  # from here on a line that climbs and one that falls look alike: both are taken as falling
-Quad = tuple[Keypoint, Keypoint, Keypoint, Keypoint]  # from where the text begins: upper left, upper right, lower ones
 
 
-def found_quads(outputs: Mapping[str, Tensor], crop: Crop, min_score: float) -> list[Quad]:
-    """The corners of the lines of text that a detector (`text_models.with_map`) found, in pixels of the picture.
+def found_quads(outputs: Mapping[str, Tensor], size: tuple[int, int], min_score: float) -> list[Quad]:
+    """The corners of the lines of text that a detector (`text_models.with_map`) found, in pixels of a picture.
 
-    Long ones are read from left to right however they are turned; short ones along the direction of the long ones.
+    `size` are its width and height. Long lines are read from left to right however they are turned; short ones along
+    the direction of the long ones.
     """
-    width, height = crop.width, crop.height
+    height, width = outputs[MASK].shape
     sums, quads = outputs[SUMS].flat(), list[Quad]()
     for runs in components(outputs[MASK].tobytes(), width):
         region = smallest_rectangle(hull(runs))
@@ -33,14 +40,31 @@ def found_quads(outputs: Mapping[str, Tensor], crop: Crop, min_score: float) -> 
             continue
         if mean_inside(corners_of(region), sums, width, height) < min_score:
             continue
-        grown = GROWTH * region.width * region.height / (region.width + region.height)
-        region = replace(region, width=region.width + grown, height=region.height + grown)
-        a, b, c, d = (crop.to_image(x / width, y / height) for x, y in corners_of(region))
-        quads.append((a, b, c, d))
+        distance = GROWTH * region.width * region.height / (2 * (region.width + region.height))
+        region = smallest_rectangle(grown(corners_of(region), distance))
+        if min(region.width, region.height) < SMALLEST + 2:
+            continue
+        to_x, to_y = size[0] / width, size[1] / height
+        points = [(_within(x * to_x, size[0]), _within(y * to_y, size[1])) for x, y in corners_of(region)]
+        quad = upright((points[0], points[1], points[2], points[3]))
+        if min(int(math.dist(quad[0], quad[i])) for i in (1, 3)) > SHORTEST_SIDE:
+            quads.append(quad)
     long = [_along_longer_side(quad) for quad in quads if _ratio(quad) >= ELONGATED]
     main = main_direction(long)
     short = [_nearest_to(quad, main) for quad in quads if _ratio(quad) < ELONGATED]
     return long + short
+
+
+def _within(place: float, size: int) -> float:
+    """The nearest whole pixel of so many."""
+    return float(min(max(round(place), 0), size - 1))
+
+
+def upright(quad: Quad) -> Quad:
+    """The same corners from the left upper one on, with the clock; of the two on the left it is the upper one."""
+    places = sorted(quad, key=lambda corner: corner[0])
+    (a, d), (b, c) = (sorted(pair, key=lambda corner: corner[1]) for pair in (places[:2], places[2:]))
+    return a, b, c, d
 
 
 def turned(quad: Quad, quarters: int) -> Quad:

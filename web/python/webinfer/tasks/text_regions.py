@@ -6,12 +6,13 @@ Pixels are met as runs, each found by one call of `bytes.find`; Python looks at 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from webinfer.tasks.crop import Region
 
 Point = tuple[float, float]
 Run = tuple[int, int, int]  # row, first and last pixel
+ARC_TOLERANCE = 0.25  # pixels between a round corner and the shape that stands for it
 
 
 def components(mask: bytes, width: int) -> list[list[Run]]:
@@ -49,7 +50,12 @@ def components(mask: bytes, width: int) -> list[list[Run]]:
 
 def hull(runs: Sequence[Run]) -> list[Point]:
     """The corners of the smallest convex shape around the ends of runs, in turn."""
-    points = sorted({(float(x), float(y)) for y, first, last in runs for x in (first, last)})
+    return hull_of([(float(x), float(y)) for y, first, last in runs for x in (first, last)])
+
+
+def hull_of(found: Iterable[Point]) -> list[Point]:
+    """The corners of the smallest convex shape around points, in turn."""
+    points = sorted(set(found))
     if len(points) < 3:
         return points
     sides = []
@@ -86,6 +92,38 @@ def corners_of(region: Region) -> list[Point]:
     cos, sin = math.cos(region.rotation), math.sin(region.rotation)
     halves = [(x * region.width / 2, y * region.height / 2) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
     return [(region.x + cos * x - sin * y, region.y + sin * x + cos * y) for x, y in halves]
+
+
+def grown(corners: Sequence[Point], distance: float) -> list[Point]:
+    """The corners of a convex shape whose sides were moved outwards, its corners made round, on whole pixels.
+
+    `corners` go around with the clock as one sees the picture; their fractions are cut off first.
+
+    Source:  Clipper 6.4.2, ClipperOffset with jtRound and an arc tolerance of 0.25, as pyclipper calls it
+    """
+    path = list(dict.fromkeys((float(int(x)), float(int(y))) for x, y in corners))
+    if len(path) < 3:
+        return path
+    steps = math.pi / math.acos(1 - min(ARC_TOLERANCE, distance / 4) / distance)
+    steps = min(steps, distance * math.pi)
+    sin, cos, found = math.sin(math.tau / steps), math.cos(math.tau / steps), list[Point]()
+    edges = zip(path, [*path[1:], path[0]], strict=True)
+    normals = [((b[1] - a[1]) / math.dist(a, b), (a[0] - b[0]) / math.dist(a, b)) for a, b in edges]
+    for (x, y), (kx, ky), (jx, jy) in zip(path, [normals[-1], *normals[:-1]], normals, strict=True):
+        turn, arc = max(-1.0, min(kx * jy - jx * ky, 1.0)), [(kx, ky)]
+        if abs(turn * distance) >= 1:
+            angle = math.atan2(turn, kx * jx + ky * jy)
+            for _ in range(max(_rounded(steps / math.tau * abs(angle)), 1) - 1):
+                kx, ky = kx * cos - sin * ky, kx * sin + ky * cos
+                arc.append((kx, ky))
+            arc.append((jx, jy))
+        found += [(float(_rounded(x + u * distance)), float(_rounded(y + v * distance))) for u, v in arc]
+    return hull_of(found)
+
+
+def _rounded(value: float) -> int:
+    """The nearest whole number, halves away from 0, as C programs round."""
+    return int(value - 0.5 if value < 0 else value + 0.5)
 
 
 def mean_inside(corners: Sequence[Point], sums: Sequence[float], width: int, height: int) -> float:

@@ -3,8 +3,9 @@
 
 import { bubble, dropLast, following, offer, write } from "./chat_bubbles.js";
 import { drawing, factsOf, instructions, markdownOf, pythonOf } from "./chat_code.js";
+import { ChatList } from "./chat_list.js";
 import { recalled, remember, typeAgain, typed } from "./chat_memory.js";
-import { freedText, openModel, stageOf, storedText } from "./chat_models.js";
+import { freedText, openModel, roomText, stageOf, storedText } from "./chat_models.js";
 import { watchFiles } from "../../media/drops.js";
 import { byId, download, el } from "../../ui/dom.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
@@ -15,6 +16,7 @@ const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
 const before = recalled();
 const messages = before.messages; // {role, content} as they were said
+const list = new ChatList(messages, before, showChat);
 let reply = null; // the text of the answer that is being written
 let model = null; // what the engine says of the open model
 let opening = null; // how it was opened, to do it again with a fresh engine
@@ -36,11 +38,20 @@ function fail(error) {
 function allow() {
   byId("chat").dataset.hint = model ? "Write a message below." : "No model is open yet. SmolLM2 (98 MB) answers short questions in English; a .gguf file of your own may know more.";
   byId("send").disabled = !model || answering;
-  for (const id of ["new-chat", "save-chat"]) byId(id).disabled = !messages.length || answering;
+  list.show(answering);
+  for (const id of ["new-chat", "save-chat", "delete-chat"]) byId(id).disabled = !messages.length || answering;
   for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering || engine !== "runs";
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
   offer(answering || !model ? [] : messages, { again: () => send(takeBack()), change });
+}
+
+/** Shows the open chat from its first message on. */
+function showChat() {
+  byId("chat").replaceChildren();
+  messages.forEach(bubble);
+  allow();
+  tell();
 }
 
 /** Asks what weights are kept here, and shows it. */
@@ -191,7 +202,8 @@ function keep() {
   const fields = typed();
   if (reply?.textContent) said.push({ role: "assistant", content: reply.textContent });
   else if (reply) fields["message-to-send"] ||= said.pop().content;
-  remember({ messages: said, fields, model: model?.name ?? null });
+  const { chats, at } = list.state;
+  remember({ messages: said, chats: chats.with(at, said), at, fields, model: model?.name ?? null });
 }
 
 function restore() {
@@ -221,11 +233,11 @@ byId("message-to-send").addEventListener("keydown", (event) => {
   byId("say").requestSubmit();
 });
 byId("stop").addEventListener("click", () => calls.stop());
-byId("new-chat").addEventListener("click", () => {
-  messages.length = 0;
-  byId("chat").replaceChildren();
-  allow();
-  tell();
+byId("new-chat").addEventListener("click", () => list.begin());
+byId("delete-chat").addEventListener("click", () => list.drop());
+byId("templates").addEventListener("change", ({ target }) => {
+  byId("instructions").value = target.value;
+  showPython();
 });
 byId("open-known").addEventListener("click", () => open({ name: KNOWN }));
 byId("pick").addEventListener("click", () => byId("file").click());
@@ -237,8 +249,9 @@ byId("file").addEventListener("change", ({ target }) => {
   target.value = "";
 });
 watchFiles(byId("chat"), ([file]) => openFile(file), (error) => troubles.show(error));
-for (const id of ["temperature", "top-p", "max-tokens", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
+for (const id of ["temperature", "top-p", "max-tokens", "stop-texts", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
 addEventListener("pagehide", keep);
 restore();
 showPython();
+roomText().then((text) => (byId("room").textContent = text));
 begin();

@@ -20,7 +20,7 @@ export const factsOf = (model) => ({
 });
 
 /** The code for a model on a backend, with `instructions` as messages and `drawing` as the engine takes it. */
-export function pythonOf({ name, backend, instructions, drawing: { temperature, top_p: share, max_tokens: most } }) {
+export function pythonOf({ name, backend, instructions, drawing: { temperature, top_p: share, max_tokens: most, stop } }) {
   const chosen = backend === "auto" ? "" : `\n    backend="${backend}",`;
   return `import webinfer
 
@@ -36,7 +36,7 @@ tokens = generator.stream(
     chat,
     temperature=${temperature},
     top_p=${share},
-    max_tokens=${most},
+    max_tokens=${most},${stop.length ? `\n    stop=${JSON.stringify(stop)},` : ""}
 )
 async for piece in tokens:
     print(piece, end="")`;
@@ -45,7 +45,7 @@ async for piece in tokens:
 /** How tokens are drawn, as the page's fields say. */
 export function drawing() {
   const number = (id) => Number(byId(id).value);
-  return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens") };
+  return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens"), stop: byId("stop-texts").value.split("\n").filter(Boolean) };
 }
 
 /** What the model is told before the first message. */

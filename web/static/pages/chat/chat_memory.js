@@ -3,19 +3,23 @@
 
 import { byId } from "../../ui/dom.js";
 
-const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-tokens", "backend"];
+const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-tokens", "stop-texts", "backend"];
 const KEY = "webinfer chat";
 const ROLES = ["user", "assistant"];
 const isMessage = ({ role, content } = {}) => ROLES.includes(role) && typeof content === "string";
 
-/** {messages, fields, model} as `remember` was given them; nothing said where there is nothing, or no memory. */
+const areMessages = (found) => Array.isArray(found) && found.every(isMessage);
+
+/** {messages, chats, at, fields, model} as `remember` was given them; nothing said where there is nothing, or no memory. */
 export function recalled() {
   let found = null;
   try {
     found = JSON.parse(sessionStorage.getItem(KEY));
   } catch {} // no memory here, or not ours
-  const messages = Array.isArray(found?.messages) && found.messages.every(isMessage) ? found.messages : [];
-  return { messages, fields: found?.fields ?? {}, model: found?.model ?? null };
+  const messages = areMessages(found?.messages) ? found.messages : [];
+  const known = Array.isArray(found?.chats) && found.chats.every(areMessages) && found.chats[found.at];
+  const { chats, at } = known ? found : { chats: [messages], at: 0 };
+  return { messages, chats, at, fields: found?.fields ?? {}, model: found?.model ?? null };
 }
 
 export function remember(state) {

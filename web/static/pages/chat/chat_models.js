@@ -22,6 +22,13 @@ export function storedText({ complete, bytes }) {
   return `${whole}: ${megabytes(bytes)}.`;
 }
 
+/** What this device can hold, as far as its browser says. */
+export async function roomText() {
+  const { quota } = (await navigator.storage?.estimate?.()) ?? {};
+  const memory = navigator.deviceMemory ? ` This browser reports ${navigator.deviceMemory} GB of memory.` : ""; // Chromium's; rounded, and capped for privacy
+  return `WebAssembly addresses 4 GB, for a model and its cache together.${memory}${quota ? ` It may keep ${(quota / 1e9).toFixed(1)} GB of weights.` : ""}`;
+}
+
 /** What was freed, and what was not. */
 export function freedText(freed, { bytes }, model) {
   const left = bytes ? ` ${megabytes(bytes)} stay: another tab is at them. Close it, then delete them.` : "";

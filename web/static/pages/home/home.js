@@ -1,6 +1,8 @@
 // The home page: what each demo found in its sample, drawn as its own page draws it, what this device measured of each
 // that ran on it, and which models are not available.
 
+import { copyButton } from "../../ui/copy_button.js";
+import { byId, el } from "../../ui/dom.js";
 import { remembered } from "../../ui/recent_runs.js";
 import { drawWhole, viewOn } from "../../ui/overlay.js";
 
@@ -31,9 +33,11 @@ function around(found, parts, margin, picture, aspect) {
   return { left: within((left + right - width) / 2, width, picture.width), top: within(above, height, picture.height), width, height };
 }
 
+const tallest = (found) => Math.max(...found.map(({ box }) => box.height));
+
 /** Draws what a demo found in its sample over the picture of its card, or on paper where the sample is none. */
 async function draw(card) {
-  const { image, found, beside } = recorded[card.dataset.demo] ?? {};
+  const { image, found, beside } = recorded[card.dataset.demo ?? card.dataset.found] ?? {};
   if (!found) return;
   const { drawer, schema } = card.dataset;
   // below a path, addresses in a page are relative to the page, and those of an import to its script
@@ -44,10 +48,16 @@ async function draw(card) {
   const canvas = card.querySelector("canvas");
   const picture = image ?? { width: canvas.clientWidth, height: canvas.clientHeight };
   const close = "close" in card.dataset;
-  const region = close && around(found, card.dataset.parts.split(" "), Number(card.dataset.close), picture, canvas.clientWidth / canvas.clientHeight);
-  const view = viewOn(canvas, picture, close ? { medium, region } : { medium, cover: true });
+  const aspect = canvas.clientWidth / canvas.clientHeight;
+  const whole = close && tallest(found) > picture.width / aspect; // too tall for any part of the picture that fills the card
+  const region = close && !whole && around(found, card.dataset.parts.split(" "), Number(card.dataset.close), picture, aspect);
+  const view = viewOn(canvas, picture, close ? { medium, region: region || null } : { medium, cover: true });
+  if (whole) {
+    view.context.fillStyle = getComputedStyle(canvas.parentElement).backgroundColor;
+    view.context.fillRect(0, 0, view.width, view.height);
+  }
   if (close) drawWhole(view, medium);
-  const shape = JSON.parse(schema);
+  const shape = schema ? JSON.parse(schema) : {};
   if (shape.kind === "landmarks") {
     view.context.fillStyle = DIMMED;
     view.context.fillRect(0, 0, view.width, view.height);
@@ -67,10 +77,18 @@ async function tellMissing() {
   }
 }
 
-const redraw = () => cards.map((card) => draw(card).catch(() => {})); // without it the sample is shown alone
+const redraw = () => [...cards, ...document.querySelectorAll("[data-found]")].map((card) => draw(card).catch(() => {})); // without it the sample is shown alone
 new ResizeObserver(redraw).observe(document.querySelector("main"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
+const install = byId("install");
+const wheel = install.querySelector("[data-address]");
+wheel.textContent = new URL(wheel.dataset.address, document.baseURI).href;
+for (const code of document.querySelectorAll(".hero pre")) {
+  const holder = el("div", { class: "holder" });
+  code.replaceWith(holder);
+  holder.append(code, copyButton("copy", () => code.textContent, code));
+}
 for (const card of cards) {
   const known = remembered(card.querySelector("h3 a").pathname);
   if (known) card.querySelector("[data-speed]").textContent = `${known.ms.toFixed(1)} ms here on ${known.backend}`;

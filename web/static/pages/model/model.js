@@ -21,7 +21,7 @@ const backends = [...document.querySelectorAll("#backends input")].map(({ value 
 const model = { told: null, plans: {}, shapes: null, source: null };
 let turn = 0; // of the model that is being opened: an older one's answers are not shown
 
-const workspace = new Workspace(settings.manifest["static/model_layout.js"].url, titles);
+const workspace = new Workspace(settings.manifest["static/model_layout.js"].url, titles, calls, fail);
 const runs = new Runs({ calls, troubles, workspace, titles, model, told: tell });
 const shapes = new Shapes((sizes) => compile(sizes).catch(fail));
 

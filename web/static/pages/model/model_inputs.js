@@ -22,7 +22,7 @@ export function pictureAxes(shape) {
 /** The bytes of a picture, stretched to the input's size, in the input's type and order. */
 export async function pictureTensor(file, { shape, dtype }, range) {
   const { height, width, channels, last } = pictureAxes(shape);
-  const bitmap = await openPicture(file);
+  const { bitmap } = await openPicture(file);
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { willReadFrequently: true });
   context.imageSmoothingQuality = "high";

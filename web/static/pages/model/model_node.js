@@ -2,10 +2,11 @@
 
 import { byId, bytes, counted, el, milliseconds, short } from "../../ui/dom.js";
 
-function value(key, { values }, go) {
+function value(key, { values }, go, weigh = null) {
   const { name, type, bytes: size } = values[key] ?? { name: key, type: "" };
   const shown = go ? el("button", { type: "button", class: "link", text: name || key, on: { click: go } }) : el("strong", { text: name || key });
-  return el("li", {}, shown, " ", el("span", { class: "quiet", text: size ? `${type}, ${bytes(size)} of weights` : type }));
+  const more = size && weigh ? [" ", el("button", { type: "button", class: "link", text: "Values", "aria-label": `Values of ${name || key}`, on: { click: () => weigh(key) } })] : [];
+  return el("li", {}, shown, " ", el("span", { class: "quiet", text: size ? `${type}, ${bytes(size)} of weights` : type }), ...more);
 }
 
 /** Nodes by the values that they make and read. */
@@ -86,10 +87,10 @@ function aboutFile(number, { file, graph, origins, error, show }) {
 
 /**
  * Fills the panel. `told` has the `graph` that is shown, `view` ("run" or "file"), the `file`'s outline, `origins`,
- * `plans`, `checks`, `titles`, the importer's `error`, and `show(view, node)`.
+ * `plans`, `checks`, `titles`, the importer's `error`, `show(view, node)` and `weigh(key)`, which shows a weight's values.
  */
 export function showNode(number, told) {
-  const { graph, view, file, origins, show } = told;
+  const { graph, view, file, origins, show, weigh } = told;
   const node = graph.nodes[number];
   const { makers } = neighbours(graph);
   const from = (key) => (makers.has(key) ? () => show(view, makers.get(key)) : null);
@@ -98,7 +99,7 @@ export function showNode(number, told) {
   byId("node").replaceChildren(
     ...pair("Name", el("span", { text: node.name || "none" })),
     ...(view === "run" ? aboutRun(number, told) : aboutFile(number, { ...told, graph: told.run })),
-    ...pair("Reads", el("ul", { class: "ends" }, present.map((key) => value(key, graph, from(key))))),
+    ...pair("Reads", el("ul", { class: "ends" }, present.map((key) => value(key, graph, from(key), view === "run" ? weigh : null)))),
     ...pair("Gives", el("ul", { class: "ends" }, node.outputs.map((key) => value(key, graph, null)))),
     ...Object.entries(node.attributes).flatMap(([name, text]) => pair(name.replaceAll("_", " "), el("code", { text }))),
     ...(view === "run" && origins?.[number] >= 0 ? pair("In the file", el("button", {

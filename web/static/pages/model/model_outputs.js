@@ -1,20 +1,22 @@
 // What a run gave: for each output its range, its spread, its first and largest elements, and a .npy file.
 
-import { byId, counted, download, el, milliseconds, say, short, svg } from "../../ui/dom.js";
+import { byId, counted, download, el, milliseconds, say, shareOf, short, svg } from "../../ui/dom.js";
 import { elementsOf, writeNpy } from "../../media/npy.js";
 
 const BINS = 40;
 const FIRST = 8;
 const TOP = 5;
 
-/** Least, largest and mean of the finite elements, how many others there are, and a histogram. */
+/** Least, largest, mean and standard deviation of the finite elements, how many are zero and how many not finite, and a histogram. */
 export function statistics(elements) {
-  let [least, most, sum, finite] = [Infinity, -Infinity, 0, 0];
+  let [least, most, sum, squares, finite, zeros] = [Infinity, -Infinity, 0, 0, 0, 0];
   for (let at = 0; at < elements.length; at += 1) {
     const value = Number(elements[at]);
     if (!Number.isFinite(value)) continue;
     finite += 1;
     sum += value;
+    squares += value * value;
+    if (value === 0) zeros += 1;
     if (value < least) least = value;
     if (value > most) most = value;
   }
@@ -24,7 +26,9 @@ export function statistics(elements) {
     const value = Number(elements[at]);
     if (Number.isFinite(value)) bins[Math.min(BINS - 1, Math.floor((value - least) / width))] += 1;
   }
-  return { least, most, mean: sum / finite, others: elements.length - finite, bins };
+  const mean = sum / finite;
+  const deviation = Math.sqrt(Math.max(0, squares / finite - mean * mean));
+  return { least, most, mean, deviation, zeros, others: elements.length - finite, bins };
 }
 
 /** The largest elements and where they are. */
@@ -59,19 +63,21 @@ function histogram({ bins, least, most }) {
   return svg("svg", { viewBox: `0 0 ${BINS * 6} 46`, class: "histogram", role: "img", "aria-label": label, preserveAspectRatio: "none" }, ...bars);
 }
 
-function output({ name, dtype, shape, data }) {
+/** A card with what an array is: its range, its spread, its first and largest elements, and a .npy file of it. */
+export function valueCard({ name, dtype, shape, data }) {
   const elements = elementsOf({ dtype, data });
   const about = statistics(elements);
   const file = `${name.replace(/[^\w-]+/g, "_").slice(0, 80) || "output"}.npy`;
   const save = el("button", { type: "button", text: "Download .npy", on: { click: () => download(file, writeNpy({ dtype, shape, data })) } });
   const card = el("article", { class: "output" }, el("h3", { text: name }), el("p", { class: "quiet", text: `${dtype} [${shape.join(", ")}], ${counted(elements.length, "element")}` }));
   if (elements.length) {
-    const range = about.others === elements.length ? "no finite number" : `${short(about.least)} to ${short(about.most)}, on average ${short(about.mean)}`;
+    const range = about.others === elements.length ? "no finite number" : `${short(about.least)} to ${short(about.most)}, on average ${short(about.mean)}, standard deviation ${short(about.deviation)}`;
     const first = [...elements.slice(0, FIRST)].map(short).join(", ");
     const top = largest(elements, TOP);
     card.append(
       el("dl", { class: "facts" },
         el("dt", { text: "Range" }), el("dd", { text: range }),
+        ...(about.zeros ? [el("dt", { text: "Zeros" }), el("dd", { text: `${about.zeros.toLocaleString("en")}, ${shareOf(about.zeros / elements.length)}` })] : []),
         ...(about.others ? [el("dt", { text: "Not finite" }), el("dd", { class: "bad", text: counted(about.others, "element") })] : []),
         el("dt", { text: "First" }), el("dd", {}, el("code", { text: elements.length > FIRST ? `${first}, …` : first })),
         el("dt", { text: "Largest" }), el("dd", { class: "largest" }, top.flatMap(([at, value]) => [el("code", { text: placeOf(at, shape) }), el("code", { text: short(value) })]))),
@@ -83,7 +89,7 @@ function output({ name, dtype, shape, data }) {
 
 /** Shows a run's answer: {ms, backend, outputs, buffers}, and the times of runs after it. */
 export function showOutputs({ ms, backend, outputs, buffers }, times) {
-  byId("outputs").replaceChildren(...outputs.map((one, at) => output({ ...one, data: buffers[at] })));
+  byId("outputs").replaceChildren(...outputs.map((one, at) => valueCard({ ...one, data: buffers[at] })));
   const middle = [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
   say(byId("status"), `Ran on ${backend} in ${milliseconds(ms)}; ${milliseconds(middle)} is the median of ${counted(times.length, "run")} after it.`);
 }

@@ -73,10 +73,14 @@ function bend(context, points) {
   if (last === 2) context.lineTo(points[2], points[3]);
 }
 
-/** A line past many layers, beside them. */
-function reachFar(context, [x0, y0, x1, y1]) {
+/** The two control points and the end of a line past many layers, beside them. */
+export function farLine(x0, y0, x1, y1) {
   const side = Math.min(260, 60 + Math.abs(y1 - y0) * 0.12);
-  context.bezierCurveTo(x0 + side, y0 + 40, x1 + side, y1 - 40, x1, y1);
+  return [x0 + side, y0 + 40, x1 + side, y1 - 40, x1, y1];
+}
+
+function reachFar(context, points) {
+  context.bezierCurveTo(...farLine(...points));
 }
 
 function arrow(context, points) {

@@ -2,10 +2,13 @@
 
 import { keepInAddress } from "../../ui/address.js";
 import { byId, counted, say } from "../../ui/dom.js";
+import { saveGraph } from "./model_export.js";
 import { drawingOf, Layouts } from "./model_drawing.js";
 import { GraphView } from "./model_graph.js";
 import { fits, NodeList } from "./model_list.js";
 import { showEnd, showNode } from "./model_node.js";
+import { palette } from "./model_paint.js";
+import { forgetWeights, showWeights } from "./model_weights.js";
 
 const parameters = new URLSearchParams(location.search);
 const chosen = (group) => document.querySelector(`input[name=${group}]:checked`).value;
@@ -21,8 +24,12 @@ export class Workspace {
   #matches = null; // nodes that fit the search
   #node = -1;
   #checks = {}; // {times: {backend: [ms]}, heat: Map, differences}
+  #calls;
+  #refuse;
 
-  constructor(layoutAddress, titles) {
+  /** `calls` ask the engine for weights; `refuse(error)` hears what could not be shown or saved. */
+  constructor(layoutAddress, titles, calls, refuse) {
+    [this.#calls, this.#refuse] = [calls, refuse];
     this.#layouts = new Layouts(layoutAddress);
     this.#titles = titles;
     this.#view = new GraphView(byId("graph"), { select: (box) => this.#selectBox(box), open: () => byId("node-box").focus() });
@@ -31,6 +38,7 @@ export class Workspace {
     byId("search").addEventListener("keydown", (event) => event.key === "Enter" && this.#next(event.shiftKey ? -1 : 1));
     byId("views").addEventListener("change", () => this.#show());
     byId("forms").addEventListener("change", () => this.#formed());
+    for (const kind of ["svg", "png"]) byId(`save-${kind}`).addEventListener("click", () => this.#save(kind));
     byId("zoom-in").addEventListener("click", () => this.#view.zoom(1));
     byId("zoom-out").addEventListener("click", () => this.#view.zoom(-1));
     byId("zoom-fit").addEventListener("click", () => this.#view.fit());
@@ -153,6 +161,13 @@ export class Workspace {
     if (this.#drawing) this.#selectAsked();
   }
 
+  /** Hands the graph that is shown out as a picture. */
+  async #save(kind) {
+    if (!this.#drawing) return;
+    const colours = palette(byId("paper").querySelector("[data-probe]"));
+    await saveGraph(this.#model.told.name, this.#drawing, colours, kind).catch(({ message }) => this.#refuse({ code: "page", message: `The picture cannot be made: ${message}` }));
+  }
+
   #formed() {
     const drawn = chosen("form") === "graph";
     byId("paper").hidden = !drawn;
@@ -191,6 +206,7 @@ export class Workspace {
     this.#node = -1;
     this.#list.select(-1);
     byId("node-box").hidden = !found;
+    forgetWeights();
     if (found) showEnd(found, this.#graph);
     say(byId("said"), found ? `${found.kind} ${found.title}` : "");
   }
@@ -205,12 +221,19 @@ export class Workspace {
     say(byId("said"), `${op}, ${this.#graph.values[outputs[0]]?.type ?? ""}, node ${node} of ${this.#graph.nodes.length}`);
   }
 
+  /** Shows the values of a weight of the graph as it runs. */
+  #weigh(key) {
+    const [backend] = Object.entries(this.#model.plans).find(([, { graph }]) => graph);
+    showWeights(this.#calls.ask("weights", { backend, key })).catch((error) => this.#refuse(error));
+  }
+
   #details() {
     const { told, plans } = this.#model;
+    forgetWeights();
     const error = Object.values(plans).find(({ error: found }) => found?.operators?.length)?.error;
     showNode(this.#node, {
       graph: this.#graph, view: this.#graph === this.#run?.graph ? "run" : "file", run: this.#run?.graph, file: told.outline,
-      origins: this.#run?.origins, plans, titles: this.#titles, checks: this.#checks, error, show: (view, node) => this.show(view, node),
+      origins: this.#run?.origins, plans, titles: this.#titles, checks: this.#checks, error, show: (view, node) => this.show(view, node), weigh: (key) => this.#weigh(key),
     });
   }
 

@@ -8,6 +8,7 @@ import * as panels from "../../ui/panels.js";
 import { ProfilePanel } from "../../ui/profile_panel.js";
 import { remember } from "../../ui/recent_runs.js";
 import { showExamples } from "./examples.js";
+import { OwnFiles } from "./own_files.js";
 import { showOptions, watchOptions } from "./options.js";
 import { asJson, Results } from "./results.js";
 import { Stage } from "./stage.js";
@@ -21,6 +22,7 @@ const { settings, take, ...started } = globalThis.started;
 const LIVE = ["camera", "video", "microphone"];
 const FULL = 4_096; // numbers in one list that the page's machine-readable result has at most
 const BRIEF = 64; // of a frame
+const TOLD_MS = 2_000; // that a button says what it did
 const KEEPER_MS = 3_000; // after the first result, when nobody waits
 let count = 0;
 let firstMs = null;
@@ -72,7 +74,7 @@ async function onShown({ result, image, found }) {
 /** Gives the browser the page's icons and examples. From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
   document.querySelector("link[rel=icon]").replaceWith(byId("icons").content);
-  showExamples((file) => stage.showFile(file));
+  showExamples((file) => stage.showFiles([file]));
   navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
 }
 
@@ -89,6 +91,17 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   restarted = null;
   if (byId("plan-box").open) engine.plan();
   look();
+}
+
+/** The engine runs, and waits for a model of the user's; or what was opened was none for this task. */
+function onStarted({ capabilities }) {
+  progress.end();
+  panels.showBackend("No model is open.");
+  panels.showCapabilities(capabilities);
+  schema ??= JSON.parse(root.dataset.schema);
+  results.expect(schema);
+  if (restarted) own.renew();
+  restarted = null;
 }
 
 /** "Auto" has measured which backend is the fastest. */
@@ -176,6 +189,7 @@ const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
   progress: (message) => progress.show(message),
   ready: onReady,
+  started: onStarted,
   settled: onSettled,
   result: onResult,
   plan: panels.showPlan,
@@ -205,11 +219,24 @@ const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
 const behind = new CodeBox(settings.manifest, { engine, still: () => stage.still() }, (error) => troubles.show(error));
 
+const own = new OwnFiles({
+  settings,
+  report: (message) => progress.show(message),
+  refuse: (error) => troubles.show(error),
+  open: ({ files, labels }) => {
+    const told = byId("model");
+    if (told && !told.querySelector("[value='']")) told.add(new Option("Your file", ""));
+    if (told) told.value = "";
+    options = labels ? { ...options, labels } : options;
+    select({ files, options, model: "" }, "model", null);
+  },
+});
+
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", ({ target }) => {
   const files = [...target.files];
   target.value = ""; // so that the same file can be chosen again
-  if (files.length) stage.showFiles ? stage.showFiles(files) : stage.showFile(files[0]);
+  if (files.length) stage.showFiles(files);
 });
 document.querySelector("[data-live]")?.addEventListener("click", () => stage.toggleLive());
 byId("use-sample").addEventListener("click", () => {
@@ -222,10 +249,15 @@ byId("dismiss").addEventListener("click", () => {
 });
 byId("retry").addEventListener("click", tryAgain);
 byId("plan-box").addEventListener("toggle", ({ target }) => target.open && engine.plan());
+byId("copy-link").addEventListener("click", async ({ target }) => {
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  target.textContent = copied ? "Link copied" : "Copy the address above";
+  setTimeout(() => (target.textContent = "Copy link"), TOLD_MS);
+});
 byId("backends").addEventListener("change", ({ target }) => {
   select({ backend: target.value }, "backend");
 });
-byId("model")?.addEventListener("change", ({ target }) => select({ model: target.value }, "model"));
+byId("model")?.addEventListener("change", ({ target }) => (target.value ? select({ model: target.value, files: null }, "model") : own.renew()));
 watchOptions((name, value) => {
   options = { ...options, [name]: value };
   select({ options }, name, value);

@@ -6,6 +6,7 @@ import { asCsv } from "./results_csv.js";
 import { fillTable } from "./results_table.js";
 import { coverDrawing } from "../../ui/drawing.js";
 import { drawWhole, viewAt, viewOn } from "../../ui/overlay.js";
+import { MAX_SIDE } from "../../media/picture.js";
 
 const NOTHING = { picture: null, found: [], mirrored: false, medium: null, beside: null };
 const PAPER = { width: 1200, height: 480 }; // pixels of a drawing of a sound, a text or a file
@@ -86,7 +87,7 @@ export class Results {
       this.redraw();
       this.#paint(this.#drawer.look());
       this.#changed(name, value);
-    });
+    }, this.#schema);
     box.hidden = !box.childElementCount;
   }
 
@@ -150,7 +151,7 @@ export class Results {
   }
 
   /** The picture with what is drawn over it, in pixels of its own or at most `side` wide and high, as a blob. */
-  picture(side = Infinity, type = "image/png") {
+  picture(side = MAX_SIDE, type = "image/png") {
     const { found, mirrored, medium, beside } = this.#shown;
     const picture = this.#shown.picture ?? PAPER;
     const part = Math.min(1, side / Math.max(picture.width, picture.height));

@@ -1,6 +1,6 @@
 // What is looked at: the sample photo, a picture or a film of the user's, or the camera.
 
-import { Camera, grab } from "../../media/camera.js";
+import { Camera, cameras, grab } from "../../media/camera.js";
 import { byId } from "../../ui/dom.js";
 import { watchFiles } from "../../media/drops.js";
 import { Film, isFilm } from "../../media/film.js";
@@ -31,7 +31,7 @@ export class Stage {
   #sampleUrl = byId("sample").src;
   #sample = loaded(byId("sample")); // settled when the photo has loaded or failed to
   #asking = new AbortController();
-  #strip = new FileStrip(byId("strip"), (file) => this.showFile(file));
+  #strip = new FileStrip(byId("strip"), (file) => this.#showFile(file));
   current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
 
   constructor({ engine, troubles, settings, changed }) {
@@ -47,6 +47,8 @@ export class Stage {
     });
     this.#film = new Film(byId("video"), onFrame);
     watchFiles(byId("stage"), (files) => this.showFiles(files), (error) => troubles.show(error));
+    byId("camera-choice").addEventListener("change", ({ target }) => this.#startCamera(target.value));
+    navigator.mediaDevices?.addEventListener("devicechange", () => this.#offerCameras());
   }
 
   /** Whether pictures come by themselves. */
@@ -69,6 +71,7 @@ export class Stage {
     if (medium.kind !== "video") this.#film.stop();
     byId("camera").setAttribute("aria-pressed", String(filming));
     byId("camera").textContent = filming ? "Stop the camera" : "Start the camera";
+    this.#offerCameras();
     byId("video").classList.toggle("back", !this.mirrored);
     this.#changed();
   }
@@ -79,7 +82,7 @@ export class Stage {
     if (this.live) return;
     try {
       const image = await medium.image();
-      if (medium === this.current) this.#engine.detect(image, medium, false);
+      if (medium === this.current) this.#engine.detect(image, medium, false, medium.file);
       else image.close();
     } catch (error) {
       if (medium.kind === "sample") throw error; // `showSample` tells of it
@@ -159,7 +162,7 @@ export class Stage {
     const pictures = files.filter((file) => !isFilm(file));
     this.#strip.begin([]);
     if (pictures.length > 1) this.#strip.begin(pictures);
-    else this.showFile(files[0]);
+    else this.#showFile(files[0]);
   }
 
   /** Takes over what was found in the picture at hand. */
@@ -173,15 +176,15 @@ export class Stage {
   }
 
   /** Shows the picture in a file, or plays the film; promises whether it could. */
-  async showFile(file) {
+  async #showFile(file) {
     const turn = ++this.#opened;
     if (isFilm(file)) {
       await this.#showFilm(file, turn);
       return this.current.kind === "video";
     }
-    let bitmap;
+    let bitmap, size;
     try {
-      bitmap = await openPicture(file);
+      ({ bitmap, size } = await openPicture(file));
     } catch (error) {
       if (turn === this.#opened) this.#troubles.show(error);
       return false;
@@ -191,19 +194,20 @@ export class Stage {
       return true;
     }
     this.#troubles.forget();
-    this.#showBitmap(bitmap, file.name ? `Your picture ${file.name}` : "Your picture");
+    this.#showBitmap(bitmap, file.name ? `Your picture ${file.name}` : "Your picture", size);
     await this.detect();
     return true;
   }
 
-  #showBitmap(bitmap, label) {
+  /** `file`: width and height of the file that the bitmap is a smaller copy of. */
+  #showBitmap(bitmap, label, file) {
     const canvas = byId("picture");
     canvas.width = bitmap.width;
     canvas.height = bitmap.height;
     canvas.getContext("2d").drawImage(bitmap, 0, 0);
     bitmap.close();
     canvas.setAttribute("aria-label", label);
-    this.#show("picture", { kind: "picture", image: () => bitmapOf(canvas) });
+    this.#show("picture", { kind: "picture", image: () => bitmapOf(canvas), file });
   }
 
   /** The picture that is shown, as an ImageBitmap; of a camera or a film the frame at hand, which then stays. */
@@ -220,16 +224,31 @@ export class Stage {
   async toggleLive() {
     this.#opened += 1;
     if (this.#camera.running) return this.showSample();
+    await this.#startCamera();
+  }
+
+  /** Starts a camera, the browser's choice unless one is named; phones cannot open two at a time. */
+  async #startCamera(device = "") {
     this.#film.stop();
+    this.#camera.stop();
     try {
-      if (!(await this.#camera.start())) return;
+      if (!(await this.#camera.start(device))) return;
       this.#troubles.forget();
       byId("video").setAttribute("aria-label", "Your camera");
       this.#show("video", { kind: "camera" });
       this.#engine.drop();
     } catch (error) {
       this.#troubles.show(error);
+      if (this.current?.kind === "camera") this.showSample(); // the other one was stopped for it
     }
+  }
+
+  /** Lists the cameras to choose from while one of several runs. */
+  async #offerCameras() {
+    const found = this.#camera.running ? await cameras() : [];
+    byId("camera-choice").parentElement.hidden = found.length < 2 || !this.#camera.running;
+    byId("camera-choice").replaceChildren(...found.map(({ id, name }) => new Option(name, id)));
+    byId("camera-choice").value = this.#camera.device;
   }
 
   /** A frame of camera or film: looked at if the engine has nothing to do, else let go, so that no queue grows. */

@@ -57,7 +57,7 @@ const TAPS: u32 = 1u;
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh.
+//   v is four numbers; clamps, hard_swish, sigmoid, silu, tanh, gelu and gelu_tanh, which is by tanh.
 //   Needs: params.low and params.high where it is a clamp by "bounds", which may be infinite; a NaN stays one there.
 
 fn activate(v: vec4<f32>) -> vec4<f32> {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.dtypes import DType
 from webinfer.errors import KernelError
-from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.graph.dims import has_size, tracing
+from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
 from webinfer.lowering.aliasing import find_aliases
+from webinfer.ops.movement import TRANSPOSE
 from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
@@ -50,18 +53,20 @@ class Builder:
         self.prepare_part, self.run_part = Part(), Part()
         self.constants: dict[Block, memoryview | None] = {}  # None: a prepare step writes it
         self.staged: dict[Block, memoryview] = {}
+        self.sized: dict[Block, SizeConstant] = {}  # constants that follow the sizes of inputs
         self._refs: dict[Value, Ref] = {}
         self._packed: dict[Hashable, Block] = {}
         self._shared: dict[Hashable, Ref] = {}
         self._staged_refs: dict[Value, Ref] = {}
         self._folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
         self._derived: dict[Hashable, Value] = {}
+        self._transposed: dict[Value, tuple[Value, tuple[int, ...]]] = {}
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
-        self.joined: dict[int, int] = {}  # operations of nodes that a node's steps do as well
+        self.joined: dict[int, tuple[Node, ...]] = {}  # the nodes that a node's steps do as well
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
         self._aliases = find_aliases(graph, self._sizes())
-        self.floors: dict[Value, float] = {}  # lower bounds of results with slopes, which lie in their reader's place
+        self.ends: dict[Value, Arguments] = {}  # what else ends the products of results that lie in another's place
 
     def _sizes(self) -> dict[Value, int]:
         """Elements' bytes of every value that the run program computes or reads as input."""
@@ -79,9 +84,9 @@ class Builder:
             found = self._refs[value] = self._make_ref(value)
         return found
 
-    def bound(self, value: Value, floor: float, result: Value) -> None:
-        """Has a convolution bound its result from below, in the place of the value that was to do it."""
-        self.floors[value] = floor
+    def end(self, value: Value, end: Arguments, result: Value) -> None:
+        """Has a product end in these arguments of its epilogue, in the place of the result that they give."""
+        self.ends[value] = end
         self._aliases[value] = self._aliases.get(result, (result, 0))
 
     def optional_ref(self, value: Value | None) -> Ref | None:
@@ -112,6 +117,25 @@ class Builder:
             self.constants[block] = memoryview(data)
         return Ref(block)
 
+    def words(self, key: str, numbers: Sequence[int]) -> Ref:
+        """Constant int32 words that steps read, stored once for equal ones; they may follow sizes of inputs."""
+        own = tuple(numbers)
+        if not has_size(own):
+            data = struct.pack(f"<{len(own)}i", *own)
+            return self.table((key, data), data)
+        block = self._packed.get((key, own))
+        if block is None:
+            block = self._packed[key, own] = Block(f"table {key}", 4 * len(own), Kind.CONSTANT)
+            self._follow(block, SizeConstant(own, DType.INT32))
+        return Ref(block)
+
+    def _follow(self, block: Block, elements: SizeConstant) -> None:
+        """A constant that is written anew when sizes are bound."""
+        if elements.stored.is_float:
+            raise NotImplementedError("real numbers that follow sizes, as data of a run")
+        self.sized[block] = elements
+        self.constants[block] = elements.hint_data
+
     def packed(self, key: Hashable, nbytes: int) -> tuple[Ref, bool]:
         """A block that lives for ever; True if it is new and prepare steps must fill it."""
         block = self._packed.get(key)
@@ -133,6 +157,10 @@ class Builder:
     def is_fixed(self, value: Value) -> bool:
         """Whether the value is known once the model is loaded: a constant, or computed from constants."""
         return value.is_constant or value in self._folded
+
+    def origin(self, value: Value) -> tuple[Value, tuple[int, ...]]:
+        """What the axes of a value that is known at load were moved from, and their order; without one, itself."""
+        return self._transposed.get(value, (value, ()))
 
     def scratch(self, nbytes: int) -> Ref:
         """Bytes that live while this node runs."""
@@ -170,6 +198,8 @@ class Builder:
         """The node that the next calls belong to."""
         self._node_index = index
         self._to_prepare = bool(node.outputs) and all(v in self._folded for v in node.outputs)
+        if self._to_prepare and node.op is TRANSPOSE:
+            self._transposed[node.output] = (node.required_input(0), node.attrs.perm)
 
     def boundary(self) -> None:
         """The next calls belong to no node: conversions at the API."""
@@ -181,9 +211,36 @@ class Builder:
         told = writes(step.args, step.units, self._reach) if writes is not None else ()
         return [(target, nbytes) for target, nbytes in told if isinstance(target, Ref)]
 
+    def data_of(self, block: Block) -> memoryview:
+        """The bytes of a table, which is a constant or was staged since."""
+        data = self.staged[block] if block.kind is Kind.STAGED else self.constants[block]
+        assert data is not None
+        return data
+
     def keep_alive(self, ref: Ref, step: int) -> None:
         """Extends a block's life to a step of the run program."""
         self.run_part.touch(ref.block, step)
+
+    def known_refs(self) -> dict[Value, Ref]:
+        """Where values lie that were asked for so far."""
+        return dict(self._refs)
+
+    def replace_sizes(self, value_of: Callable[[Any], Any]) -> None:
+        """Puts numbers in the place of sizes that follow symbols, everywhere."""
+
+        def numbers(thing: Any) -> Any:
+            if isinstance(thing, Ref):
+                return Ref(thing.block, value_of(thing.offset), value_of(thing.end))
+            return value_of(thing)
+
+        for part in (self.run_part, self.prepare_part):
+            for i, step in enumerate(part.steps):
+                part.steps[i] = replace(step, args=tuple(map(numbers, step.args)), units=value_of(step.units))
+            part.writes = [self.written(step) for step in part.steps]
+            for block in part.blocks:
+                block.nbytes = value_of(block.nbytes)
+        self._refs = {value: numbers(ref) for value, ref in self._refs.items()}
+        self.boundary_refs = {key: numbers(ref) for key, ref in self.boundary_refs.items()}
 
     def _append(self, part: Part, name: str, groups: tuple[Arguments, ...], units: int | None) -> None:
         kernel, given = KERNELS.get(name), groups[-1]
@@ -214,9 +271,9 @@ class Builder:
 
     def _reach(self, nest: Ref, operand: int) -> int:
         """How many elements from its start a loop nest reaches in an operand."""
-        data = self.constants[nest.block]
-        assert data is not None
-        rank, *words = struct.unpack(f"<{len(data) // 4}i", data)
+        followed, data = self.sized.get(nest.block), self.data_of(nest.block)
+        known = followed.elements if followed is not None and tracing() else struct.unpack(f"<{len(data) // 4}i", data)
+        rank, *words = known
         sizes, steps = words[:rank], words[rank * (1 + operand) :]
         return 1 + sum((n - 1) * max(step, 0) for n, step in zip(sizes, steps, strict=False)) if all(sizes) else 0
 
@@ -239,6 +296,9 @@ class Builder:
         assert constant is not None
         block = Block(value.name, nbytes, Kind.CONSTANT)
         ref = Ref(block)
+        if isinstance(constant, SizeConstant):
+            self._follow(block, constant)
+            return ref
         compute = COMPUTE.get(value.type.dtype, value.type.dtype)
         if constant.stored is compute and constant.sparsity is None:
             self.constants[block] = constant.data

@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Executor, PlanEntry
+from webinfer.backends.base import Executor, PlanEntry, ReadGraph, RegimeExecutor, StoredRegimes
 from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, lower_graph
-from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.loaded_plan import LoadedPlan
 from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
-from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
+from webinfer.backends.wasm.open_plan import Followed, OpenExecutor
+from webinfer.backends.wasm.stored_plan import THREADS, RestoredExecutor, WasmStoredPlan, requirements, serialize
+from webinfer.backends.wasm.stored_regimes import restored_open
 from webinfer.backends.wasm.thread_teams import better_thread_count, open_threads
 from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
+from webinfer.graph.trace import Trace
 from webinfer.host.interface import Host, Kernels, Progress
 
 TUNING_MS = 200.0
@@ -62,6 +66,64 @@ async def build(
     return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled, threads is None)
 
 
+async def build_open(
+    graph: Graph, trace: Trace, host: Host, threads: int | None = None, beside: Sequence[Executor] = ()
+) -> OpenExecutor | None:
+    """A graph that was read with symbols as a plan that can be bound to sizes, bound to those of the hint.
+
+    It goes into the memory of an executor of `beside` if one fits. None where guards leave no symbol open.
+
+    Raises:  as `build`
+    """
+    if not can_share(graph) or graph.states:
+        return None
+    memory = None
+    for other in reversed(beside):
+        there = other.memory_of_kernels if isinstance(other, LoadedPlan) and other.shareable else None
+        if there is not None and there.kernels is not None and there.dead <= MAX_DEAD_BYTES:
+            memory = there
+            break
+    kernels = memory.kernels if memory is not None else await open_threads(host, None, threads)
+    assert kernels is not None
+    try:
+        with trace.active():
+            builder = lower_graph(graph, build_of(kernels), {})
+            followed = Followed(trace, graph, builder, kernels.threads > 1)
+        if not trace.is_of_use:
+            return None
+        if memory is None:
+            made, kernels = OpenExecutor(followed, host, kernels, None), None
+            return made
+        memory.join()
+        try:
+            return OpenExecutor(followed, host, kernels, memory)
+        except BaseException:
+            memory.release()
+            raise
+    finally:
+        if memory is None and kernels is not None:
+            kernels.close()
+
+
+async def restore_open(
+    stored: StoredRegimes, host: Host, threads: int | None, read: ReadGraph
+) -> Sequence[RegimeExecutor]:
+    """Stored plans with symbols on a kernel instance of their own; none if they are for another one.
+
+    Raises:  as `restored_open`; BackendUnavailableError
+    """
+    kernels = await open_threads(host, None, threads, stored.facts["fits"][THREADS])
+    try:
+        fits = stored.facts["fits"] == requirements(host, kernels, tuned=False)
+        found = restored_open(stored, host, kernels, _compile_anew, read) if fits else []
+    except BaseException:
+        kernels.close()
+        raise
+    if not found:
+        kernels.close()
+    return found
+
+
 def _shared_memory(shared_memory_with: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
     """The memory of another model's plan in which one more may lie."""
     if not isinstance(shared_memory_with, (WasmExecutor, RestoredExecutor)) or shared_memory_with.closed:
@@ -89,8 +151,10 @@ async def _built(
     if memory is not None:
         memory.acquire()
     try:
-        if (found := kernels.call("abi")) != ABI:
-            raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
+        if (found := kernels.call("abi")) != KERNELS.abi:
+            raise KernelError(
+                f"the kernel module has interface {found}, the engine needs {KERNELS.abi}; rebuild both together"
+            )
         stored = entry.take(WasmStoredPlan) if entry is not None else None
         if entry is not None and stored is not None:
             if stored.fits == requirements(host, kernels, tuning_ms > 0):
@@ -120,7 +184,7 @@ def _beside(
 ) -> WasmExecutor | None:
     """The graph compiled into the memory of another plan of its model; None if there is none that suits it."""
     for other in reversed(beside):
-        memory = other.memory_of_kernels if isinstance(other, WasmExecutor) and other.shareable else None
+        memory = other.memory_of_kernels if isinstance(other, LoadedPlan) and other.shareable else None
         kernels = memory.kernels if memory is not None else None
         if memory is None or kernels is None or not can_share(graph) or memory.dead > MAX_DEAD_BYTES:
             continue

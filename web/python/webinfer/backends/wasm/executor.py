@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, shapes_text
+from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, TurnExecutor, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.load_steps import drop_intermediates, in_turns
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.clamp_fusion import find_floors
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
-from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
-from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
+from webinfer.backends.wasm.lowerings.fused import find_fused
+from webinfer.backends.wasm.memory import Held, KernelMemory, needed
 from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, with_short_steps_alone
-from webinfer.backends.wasm.soundness import check_arena, check_plan
+from webinfer.backends.wasm.soundness import check_plan
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
+from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.rewrite.facts import Facts
 from webinfer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from webinfer.backends.wasm.turns import CarriedTurns
 
 
 def build_of(kernels: Kernels) -> str:
@@ -45,9 +49,9 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     facts = Facts(graph)
     floors = find_floors(facts)
     for node, (value, floor) in floors.items():
-        builder.bound(value, floor, node.output)
-    sums = find_scaled_sums(facts, isa)
-    needless = {*floors, *(node for scaled in sums.values() for node in scaled.instead)}
+        builder.end(value, {"lo": floor}, node.output)
+    fused = find_fused(graph, facts, isa, floors)
+    needless = {*floors, *(inner for one in fused.values() for inner in one.instead)}
     problems: list[str] = []
     refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
@@ -59,9 +63,8 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
             if lower is None:
                 raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator, which has no kernel")])
             with named_failures(node, "wasm"):
-                if node in sums:
-                    scaled_sum(node, sums[node], builder)
-                    builder.joined[index] = sum(joined.cost().flops for joined in sums[node].instead)
+                if node in fused:
+                    fused[node].lower(node, index, builder)
                 else:
                     lower(node, builder)
         except UnsupportedOpError as error:
@@ -73,27 +76,28 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     return builder
 
 
-class WasmExecutor(LoadedPlan, PartExecutor):
+class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
-    shareable = True  # other plans of the model may lie beside it
+    shareable = True
 
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None,
         memory: KernelMemory | None = None, is_guest: bool = False,
     ) -> None:  # fmt: skip
         """`memory` is that of `kernels`, if other plans lie there: the model's, or another model's (`is_guest`)."""
-        self.graph = graph
+        self.graph, self.areas = graph, Held()
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
         self._steps, self._why, self._joined = builder.run_part.steps, builder.why, builder.joined
         inputs = [(v, widen_input(builder, v)) for v in graph.inputs]
         outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
         for _, ref in outputs:
             builder.keep_alive(ref, len(self._steps))
-        check_plan(builder, [ref for _, ref in inputs], outputs)
         self._refs = {
-            v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size and v not in builder.floors
+            v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size and v not in builder.ends
         }
+        drop_intermediates(builder, [ref for _, ref in (*inputs, *outputs)])
+        check_plan(builder, [ref for _, ref in inputs], outputs)
         memory = memory or KernelMemory(kernels)
         base, apart = _align(memory.end), KernelMemory(kernels)
         apart.end = base
@@ -101,16 +105,22 @@ class WasmExecutor(LoadedPlan, PartExecutor):
         memory.end = max(memory.end, apart.end)
         places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
         layout = Layout(graph.name, places[0], places[1], program, len(self._steps), base, fixed_end, top, report)
-        super().__init__(layout, host, kernels, memory)
+        super().__init__(layout, host, kernels, memory, self.areas)
         self.is_guest, self.shareable = is_guest, self.shareable and not is_guest
         if self.shareable and can_share(graph):
-            memory.add(builder)
+            memory.add(builder, self.areas)
         self._residents = frozenset(graph.resident)
         self._resident = {v.name: (builder.ref(v).address, v.type.nbytes) for v in graph.resident}
         ends = [bisect_left(self._steps, end, key=lambda step: step.node) for end in graph.parts]
         self._starts = [0, *ends]
 
     # ----- parts, and what lives from run to run
+
+    def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> CarriedTurns:
+        """CarriedTurns of a loop whose turn the graph is."""
+        from webinfer.backends.wasm.turns import CarriedTurns  # few models have loops, and pages start without
+
+        return CarriedTurns(self, inputs, carried, shown)
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
         """The named outputs of one part of the graph: its steps up to the last one that they or the residents need."""
@@ -157,51 +167,58 @@ class WasmExecutor(LoadedPlan, PartExecutor):
         prepare, staged = found
         for block, address in there.items():
             block.address = address
-        own = {block: data for block, data in builder.constants.items() if block not in there}
+        own = _sized_last(builder, there)
         base = _align(memory.end)
-        constants_end = _stack(own, base)
+        for block in own:
+            place = None if block in builder.sized else memory.place(block.span)
+            block.address = -1 if place is None else place
+        constants_end = _stack([block for block in own if block.address < 0], base)
         fixed_end = _align(constants_end + program.nbytes(self._steps))
         arena_blocks = [b for b in builder.run_part.blocks if b.kind is Kind.ARENA]
         arena_bytes = _assign_at(arena_blocks, 0)
-        check_arena(arena_blocks)
         arena_base, room = memory.arena
         if not room or arena_bytes > room:
             arena_base, room = fixed_end, arena_bytes
         for block in arena_blocks:
             block.address += arena_base
         end = max(fixed_end, arena_base + room)
-        staged_base = fixed_end if arena_base == fixed_end else end
-        staged_end = _stack(dict.fromkeys(staged), staged_base)
-        used = {ref.block for step in prepare for ref in pointers(step) if ref.block.kind is Kind.ARENA}
-        prepare_end = staged_end + _assign_at([b for b in builder.prepare_part.blocks if b in used], staged_end)
-        top = max(end, prepare_end + program.nbytes(prepare))
+        turns, passing = in_turns(prepare, staged, at_once=kernels.notes_load)
+        passing_base = fixed_end if arena_base == fixed_end else end  # a run's arena is free while nothing runs
+        prepare_end = passing_base + _assign_at(passing, passing_base, arena.assign_in_time_order)
+        top = max(end, prepare_end + max((program.nbytes(turn.steps) for turn in turns), default=0))
         if top > MEMORY_MAX_BYTES:
-            raise LimitError(
-                f"memory of model {self.graph.name!r} in bytes",
-                top,
-                MEMORY_MAX_BYTES,
-                "use a smaller model or input size",
-            )
+            what = f"memory of model {self.graph.name!r} in bytes"
+            raise LimitError(what, top, MEMORY_MAX_BYTES, "use a smaller model or input size")
         kernels.grow(top)
-        self._fill({**own, **{block: builder.staged[block] for block in staged}}, kernels, progress)
-        if prepare:
-            kernels.write(prepare_end, program.encode(prepare, KERNELS))
-            kernels.run(prepare_end, 0, len(prepare))
-        steps = with_short_steps_alone(self._steps, self.graph) if kernels.threads > 1 else self._steps
+        total = sum(block.nbytes for block in (*own, *staged))
+        done = self._fill(own, kernels, progress, 0, total)
+        for turn in turns:
+            done = self._fill({block: builder.staged[block] for block in turn.sources}, kernels, progress, done, total)
+            kernels.write(prepare_end, program.encode(turn.steps, KERNELS))
+            kernels.run(prepare_end, 0, len(turn.steps))
+        steps = with_short_steps_alone(self._steps, self.graph, builder.joined) if kernels.threads > 1 else self._steps
         kernels.write(constants_end, program.encode(steps, KERNELS))
         memory.end, memory.arena = end, (arena_base, room)
+        self.areas = {block.address: block.span for block in (*own, *there)}
+        self.areas[constants_end] = fixed_end - constants_end
+        memory.hold(self.areas)
         shared = sum(block.span for block in there)
-        report = MemoryReport(constants_end - base + shared, arena_bytes, arena.lower_bound(arena_blocks), shared)
-        return constants_end, fixed_end, top, report
+        constants = sum(block.span for block in own) + shared
+        report = MemoryReport(constants, arena_bytes, arena.lower_bound(arena_blocks), shared)
+        return constants_end, fixed_end, end, report
 
-    def _fill(self, sources: Mapping[Block, memoryview | None], kernels: Kernels, progress: Progress | None) -> None:
-        total, done = sum(b.nbytes for b in sources), 0
+    def _fill(
+        self, sources: Mapping[Block, memoryview | None], kernels: Kernels, progress: Progress | None = None,
+        done: int = 0, total: int = 0,
+    ) -> int:  # fmt: skip
+        """Writes what is given and tells the progress; the bytes that are done then."""
         for block, data in sources.items():
             if data is not None and len(data):
                 kernels.write(block.address, data)
             done += block.nbytes
             if progress is not None:
                 progress(ProgressEvent("weights", done, total))
+        return done
 
     # ----- looking inside
 
@@ -218,7 +235,7 @@ class WasmExecutor(LoadedPlan, PartExecutor):
                 continue
             cost = node.cost()
             share, sharing = counts[step.node], computing.get(step.node)  # a node's sums are in the steps that compute
-            whole = cost.flops + self._joined.get(step.node, 0)
+            whole = cost.flops + sum(one.cost().flops for one in self._joined.get(step.node, ()))
             flops = whole // (sharing or share) if not sharing or not only_moves(step.kernel) else 0
             why = self._why.get(step.node, self._build)
             rows.append(
@@ -255,6 +272,12 @@ class WasmExecutor(LoadedPlan, PartExecutor):
                 yield node, value, self._tensor(kernels, ref.address, type)
 
 
+def _sized_last(builder: Builder, there: Mapping[Block, int]) -> dict[Block, memoryview | None]:
+    """The constants that a plan brings; what follows sizes lies next to the program, which follows them too."""
+    own = {block: data for block, data in builder.constants.items() if block not in there}
+    return own | {block: own.pop(block) for block in builder.sized if block in own}
+
+
 def can_share(graph: Graph) -> bool:
     """Whether a plan may lie beside others: nothing of it lives in the arena from run to run."""
     return not graph.parts and not graph.resident
@@ -268,7 +291,7 @@ def _align(nbytes: int) -> int:
     return (nbytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-def _stack(blocks: Mapping[Block, Any], base: int) -> int:
+def _stack(blocks: Iterable[Block], base: int) -> int:
     """Puts blocks one after the other; the first free address behind them."""
     address = _align(base)
     for block in blocks:
@@ -277,8 +300,10 @@ def _stack(blocks: Mapping[Block, Any], base: int) -> int:
     return address
 
 
-def _assign_at(blocks: Sequence[Block], base: int) -> int:
-    nbytes = arena.assign(blocks)
+def _assign_at(blocks: Sequence[Block], base: int, assign: Callable[[Sequence[Block]], int] = arena.assign) -> int:
+    """Gives blocks addresses from `base` on; the bytes that they take."""
+    nbytes = assign(blocks)
+    arena.check(blocks)
     for block in blocks:
         block.address += base
     return nbytes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webinfer.backends.base import InPlace, KernelExecutor, MemoryReport, PageExecutor
-from webinfer.backends.wasm.memory import KernelMemory
+from webinfer.backends.base import InPlace, KernelExecutor, MemoryReport, PageExecutor, StateInput
+from webinfer.backends.wasm.memory import Held, KernelMemory
 from webinfer.backends.wasm.thread_count import ThreadCountController
 from webinfer.errors import ClosedError, KernelError
 from webinfer.graph.ir import TensorType
@@ -65,15 +64,21 @@ class LoadedPlan(KernelExecutor, PageExecutor):
     """Runs a plan: inputs in, one call, outputs out."""
 
     backend = "wasm"
+    shareable = False  # whether plans of the model for other sizes may lie beside it
 
-    def __init__(self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None) -> None:
-        """`memory` is that of `kernels`, if other plans lie there; else it holds this one alone."""
+    def __init__(
+        self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None,
+        areas: Held | None = None,
+    ) -> None:  # fmt: skip
+        """`memory` is that of `kernels`, if other plans lie there, which may need its `areas` too; else it is alone."""
         self.layout, self.isa, self._host = layout, kernels.isa, host
+        self.areas = areas or {}  # addresses of what only runs read, and bytes from there
         if memory is None:
             memory = KernelMemory(kernels)
             memory.end = layout.top
         self.memory_of_kernels: KernelMemory | None = memory
         self.is_guest = False  # whether it shares another model's memory
+        self._behind = (0, 0)  # an area for the turns of a loop
         self._repeated = (0, 0)  # where a profile puts its programs: an address, and bytes from there
         self.pace = ThreadCountController() if kernels.threads > 1 else None  # None: all threads do every run
 
@@ -96,9 +101,30 @@ class LoadedPlan(KernelExecutor, PageExecutor):
             data = inputs[place.name]
             if isinstance(data, InPlace):
                 data.write(self)
+            elif isinstance(data, StateInput):
+                continue  # lies there
             elif len(data):
                 kernels.write(place.address, data)
         return kernels
+
+    def area(self, nbytes: int) -> int:
+        """The address of so many bytes behind all plans, which the next call may give again."""
+        memory = self._lodgings()
+        self._behind = memory.area(self._behind, nbytes, self.layout.name)
+        return self._behind[0]
+
+    def run_program(self, address: int, steps: int) -> None:
+        """Runs another program on the plan's memory; after a trap the instance is let go."""
+        kernels = self._instance()
+        try:
+            if self.pace is None or self.pace.team:
+                kernels.run(address, 0, steps)
+            else:
+                kernels.call("run", address, 0, steps, 0, 1)
+        except KernelError:
+            if self.memory_of_kernels is not None:
+                self.memory_of_kernels.abandon()
+            raise
 
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         """Runs steps; after a trap the instance is of no use and is let go."""
@@ -200,7 +226,9 @@ class LoadedPlan(KernelExecutor, PageExecutor):
                     repeats *= 4
                 samples[-1].append(max(elapsed / repeats - idle / COPIES, LEAST_SHARE * elapsed / repeats))
             await host.pause()
-        return [statistics.median(step) for step in zip(*samples, strict=True)]
+        from statistics import median
+
+        return [median(step) for step in zip(*samples, strict=True)]
 
     def _repeated_steps(self, kernels: Kernels) -> list[int]:
         """Where programs lie, one a step, that run it COPIES times."""
@@ -227,9 +255,12 @@ class LoadedPlan(KernelExecutor, PageExecutor):
     def close(self) -> None:
         """Lets the plan go, and with the last one the kernel instance and its memory."""
         if self.memory_of_kernels is not None:
-            layout = self.layout
-            own = (
-                layout.memory.constants - layout.memory.shared if layout.memory.shared else 0
-            )  # else others may use them
-            self.memory_of_kernels.release(layout.top - layout.base if self.is_guest else own)
+            if self.is_guest:
+                self.memory_of_kernels.release(self.layout.top - self.layout.base)
+            else:
+                address, nbytes = self._behind
+                if nbytes:
+                    self.memory_of_kernels.hold({address: nbytes})
+                    self.areas[address] = nbytes
+                self.memory_of_kernels.release(areas=self.areas)
             self.memory_of_kernels = None

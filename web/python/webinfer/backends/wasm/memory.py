@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from webinfer.backends.wasm.builder import Builder
 from webinfer.errors import LimitError
 from webinfer.host.interface import Kernels
+from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
+
+if TYPE_CHECKING:
+    from webinfer.backends.wasm.builder import Builder
 
 MAX_DEAD_BYTES = 64 << 20  # of plans that were closed, before the next plan begins an instance of its own
 LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""
+Held = dict[int, int]  # areas that a plan needs: addresses, and bytes from there
 
 
 class KernelMemory:
@@ -33,8 +37,11 @@ class KernelMemory:
         self.arena = (0, 0)  # where the largest arena begins, and its bytes
         self.dead = 0
         self.scratch = (0, 0)  # address and bytes, for the code that prepares a run
-        self._plans, self._builders = 1, list[Builder]()
+        self._plans = 1
+        self._builders: list[tuple[Builder, Held]] = []
         self._places: dict[_Mark, int] = {}
+        self._users: dict[int, int] = {}  # how many plans need what begins at an address
+        self._gaps: dict[int, int] = {}  # bytes from an address on that no plan needs, none beside another
 
     @property
     def kernels(self) -> Kernels | None:
@@ -69,38 +76,81 @@ class KernelMemory:
         self.end = end
         return address, nbytes
 
-    def release(self, nbytes: int = 0) -> None:
-        """Counts one plan less, of which so many bytes are nobody's now."""
+    def hold(self, areas: Held) -> None:
+        """Notes that one plan more needs what lies in these areas."""
+        for address in areas:
+            self._users[address] = self._users.get(address, 0) + 1
+
+    def place(self, nbytes: int) -> int | None:
+        """Where so many bytes lie that no plan needs any more, the smallest such place; now they are the caller's."""
+        fitting = [(size, address) for address, size in self._gaps.items() if size >= nbytes]
+        if not fitting or not nbytes:
+            return None
+        size, address = min(fitting)
+        del self._gaps[address]
+        if size > nbytes:
+            self._gaps[address + nbytes] = size - nbytes
+        self.dead -= nbytes
+        return address
+
+    def release(self, nbytes: int = 0, areas: Held | None = None) -> None:
+        """Counts one plan less, of which so many bytes are nobody's now, and areas that no other plan needs."""
         self._plans -= 1
         self.dead += nbytes
         if self._plans <= 0:
             self.abandon()
+        elif areas is not None:
+            self._builders = [one for one in self._builders if one[1] is not areas]
+            self._free({address: size for address, size in areas.items() if not self._leave(address)})
+
+    def _leave(self, address: int) -> int:
+        """How many plans still need what lies there when one no longer does."""
+        self._users[address] -= 1
+        return self._users[address] or self._users.pop(address)
+
+    def _free(self, areas: Held) -> None:
+        self._places = {mark: address for mark, address in self._places.items() if address not in areas}
+        self.dead += sum(areas.values())
+        gaps, first, end = sorted((self._gaps | areas).items()), -1, -1
+        self._gaps = {}
+        for address, size in gaps:
+            first = first if address == end else address
+            self._gaps[first] = self._gaps.get(first, 0) + size
+            end = address + size
 
     def abandon(self) -> None:
         """Drops the instance, with all plans in it: it trapped, or the last plan was closed."""
         kernels, self._kernels, self._builders, self._places = self._kernels, None, [], {}
+        self._gaps = {}
         if kernels is not None:
             kernels.close()
 
-    def add(self, builder: Builder) -> None:
-        """Notes what a plan has put here, which later plans may use."""
-        self._builders.append(builder)
+    def add(self, builder: Builder, areas: Held) -> None:
+        """Notes what a plan has put here, which later plans may use until these areas are released."""
+        self._builders.append((builder, areas))
 
     def find(self, builder: Builder) -> dict[Block, int]:
         """Where constants of a plan lie already, which another plan has put here."""
-        if not self._builders and not self._places:
-            return {}
+        places = self.places() if self._builders or self._places else {}
+        return {block: places[mark] for block, mark in contents(builder).items() if mark in places} if places else {}
+
+    def places(self) -> Mapping[bytes, int]:
+        """Addresses of constants that plans have put here, by what tells their contents apart."""
         while self._builders:
-            other = self._builders.pop(0)
+            other, _ = self._builders.pop(0)
             for block, mark in contents(other).items():
                 self._places.setdefault(mark, block.address)
-        return {block: self._places[mark] for block, mark in contents(builder).items() if mark in self._places}
+        return self._places
+
+    def know(self, places: Mapping[bytes, int]) -> None:
+        """Notes where constants lie that were put here out of a stored plan."""
+        self._places.update(places)
 
 
 def contents(builder: Builder) -> dict[Block, _Mark]:
     """What tells the content of each constant apart from others: its bytes, or the steps that write it.
 
-    Left out is what a run changes, and what one step reads before another one writes it anew.
+    Left out is what a run changes or follows sizes, and what one step reads before another one writes it anew.
     """
     marks: dict[Block, _Mark] = {}
     for block, data in (*builder.constants.items(), *builder.staged.items()):
@@ -120,7 +170,11 @@ def contents(builder: Builder) -> dict[Block, _Mark]:
     return {
         block: mark + b"%d" % block.nbytes
         for block, mark in marks.items()
-        if block.kind is Kind.CONSTANT and mark and block not in changed and read.get(block, {mark}) == {mark}
+        if block.kind is Kind.CONSTANT
+        and mark
+        and block not in changed
+        and block not in builder.sized
+        and read.get(block, {mark}) == {mark}
     }
 
 

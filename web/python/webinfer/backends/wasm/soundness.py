@@ -1,4 +1,4 @@
-"""The proof that a plan writes every byte before a step reads it, and that no two blocks that live together share one.
+"""The proof that a plan writes every byte before a step reads it. `plan.arena.check` proves that blocks share none.
 
 It takes 1 to 3 % of the time of a load (CPython, four models); stored plans and packages were proved then.
 What the steps write is what kernels.toml says of their kernels. Where data decides how much that is (lists of
@@ -8,7 +8,6 @@ detections, scatters), it says the most, and the guarded plans of the tests show
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -103,8 +102,7 @@ class Proof:
         nest: Ref = args["nest"]
         words = self._nests.get(nest.block)
         if words is None:
-            data = self._builder.constants[nest.block]
-            assert data is not None
+            data = self._builder.data_of(nest.block)
             words = self._nests[nest.block] = struct.unpack(f"<{len(data) // 4}i", data)
         rank = words[0]
         sizes, strides = [*words[1 : 1 + rank]], [*words[1 + 2 * rank : 1 + 3 * rank]]
@@ -137,22 +135,3 @@ def check_plan(builder: Builder, inputs: Sequence[Ref], outputs: Sequence[tuple[
     for value, ref in outputs:
         if value.type.size:
             proof.demand_output(value.name, ref)
-
-
-def check_arena(blocks: Sequence[Block]) -> None:
-    """Nothing, if no two blocks that live at the same time have a byte in common.
-
-    Raises:  CompilerError naming both
-    """
-    live: list[tuple[int, int, Block]] = []  # (address, number, block), upwards
-    ends: list[tuple[int, int, Block]] = []  # (last, number, block), upwards
-    for number, block in enumerate(sorted(blocks, key=lambda block: block.first)):
-        while ends and ends[0][0] < block.first:
-            _, own, gone = ends.pop(0)
-            del live[bisect_left(live, (gone.address, own))]
-        place = bisect_left(live, (block.address, number))
-        for _, _, other in live[max(place - 1, 0) : place + 1]:
-            if other.address < block.address + block.span and block.address < other.address + other.span:
-                raise CompilerError(f"blocks {block.name!r} and {other.name!r} lie on each other on wasm; {REPORT}")
-        insort(live, (block.address, number, block))
-        insort(ends, (block.last, number, block))

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from webinfer.backends.base import MemoryReport, PlanRow
+from webinfer.backends.base import MemoryReport, PlanRow, probe_anew
 from webinfer.backends.wasm.executor import WasmExecutor
-from webinfer.backends.wasm.kernel_table import ABI, KERNELS
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.memory import KernelMemory
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
+from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.graph.stored_types import type_of
 from webinfer.host.interface import Host, Kernels
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT
@@ -63,7 +63,7 @@ class WasmStoredPlan:
 def requirements(host: Host, kernels: Kernels, tuned: bool) -> list[Any]:
     """What must be equal for a plan's addresses, kernels and packed weights to hold."""
     form = kernels.call("dots_of_bytes")  # the processor's and the engine's: a newer browser may have another
-    return [host.identity(), ABI, kernels.isa, kernels.threads, kernels.heap_base, tuned, form]
+    return [host.identity(), KERNELS.abi, kernels.isa, kernels.threads, kernels.heap_base, tuned, form]
 
 
 def serialize(
@@ -93,16 +93,10 @@ def deserialize(data: Any, identity: str) -> WasmStoredPlan | None:
         return None
     header, body = found
     layout = header["layout"]
-    layout |= {ends: tuple(_place(**place) for place in layout[ends]) for ends in ("inputs", "outputs")}
+    for ends in ("inputs", "outputs"):
+        layout[ends] = tuple(Place(row["name"], type_of(row["type"]), row["address"]) for row in layout[ends])
     layout["memory"] = MemoryReport(**layout["memory"])
     return WasmStoredPlan(**{**header, "layout": Layout(**layout)}, fixed=body)
-
-
-def _place(name: str, type: dict[str, Any], address: int) -> Place:
-    quant = type["quant"]
-    if quant is not None:
-        quant = Quantization(tuple(quant["scales"]), tuple(quant["zero_points"]), quant["axis"])
-    return Place(name, TensorType(tuple(type["shape"]), DType(type["dtype"]), quant), address)
 
 
 class RestoredExecutor(LoadedPlan):
@@ -141,11 +135,6 @@ class RestoredExecutor(LoadedPlan):
         """The plan, step by step."""
         return [PlanRow(*row) for row in self._rows]
 
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+    def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node, in a plan made anew, and yields every result as it is computed."""
-        whole = await self._compile_anew(self.graph, self._host, self._instance().isa)
-        try:
-            async for result in whole.probe(inputs):
-                yield result
-        finally:
-            whole.close()
+        return probe_anew(lambda: self._compile_anew(self.graph, self._host, self._instance().isa), inputs)

@@ -40,6 +40,8 @@ async def open_threads(host: Host, isa: str | None, threads: int | None, proven:
     except BackendUnavailableError as error:
         kernels = await host.kernels(isa, 1)
         log.warning("one thread is used: %s", error)
+    if host.knows_cores:
+        return kernels
     _offered[:] = [kernels.threads]
     if 0 < proven < kernels.threads:
         kernels.close()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
-from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings.conv import candidates, tuning_key
 from webinfer.errors import ModelFormatError
 from webinfer.flags import debug
@@ -111,7 +111,7 @@ async def _search(
 
 
 def _log_name(host: Host) -> str:
-    return f"tuning-wasm-{VERSION}-{ABI}-{host.fingerprint()}"
+    return f"tuning-wasm-{VERSION}-{KERNELS.abi}-{host.fingerprint()}"
 
 
 async def _recall_log(host: Host) -> dict[str, Winner]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import PlanEntry
+from webinfer.backends.base import Executor, PlanEntry
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
@@ -32,13 +32,14 @@ async def opened(
     float16: bool = False,
     kind: str = "",
     entry: PlanEntry | None = None,
+    beside: Sequence[Executor] = (),
 ) -> LoadedProgram:
     """As `build`, or the plan in `entry` if it fits; with an entry a new plan is stored for the next visit.
 
     Raises:  as `build`
     """
     if entry is None or tuning_ms or float16:
-        return await build(graph, host, progress, tuning_ms=tuning_ms, float16=float16, kind=kind)
+        return await build(graph, host, progress, tuning_ms=tuning_ms, float16=float16, kind=kind, beside=beside)
     stored = entry.take(GpuStoredPlan)
     ahead = await _ahead(graph, host, tuning_ms) if stored is None and not kind else None
     opening = host.gpu(kind) if kind else host.gpu()
@@ -100,13 +101,15 @@ async def build(
     float16: bool = False,
     kind: str = "",
     given_ends: bool = False,
+    beside: Sequence[Executor] = (),
 ) -> WebGpuExecutor:
     """A graph compiled for the GPU of this host.
 
     `tuned` names kernels by tuning key; None takes those that won on this device, then the default tunings of its
     class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
     With `float16` weights and values between nodes are stored in that type. `kind` is the kind of device to choose.
-    `given_ends` is for who replays the executor's `recording` on buffers of his own; such a plan is not timed.
+    `given_ends` is for who replays the executor's `recording` on buffers of his own; such a plan is not timed. A plan
+    that is not timed shares constants with those of `beside`, plans of the same model for other sizes.
 
     Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
@@ -119,7 +122,7 @@ async def build(
     tuner = Tuner(graph, host, device, log)
     if tuning_ms:
         return await tuner.tune(tuning_ms, progress)
-    return await tuner.compiled(tuner.tuned(), progress, given_ends=given_ends)
+    return await tuner.compiled(tuner.tuned(), progress, given_ends=given_ends, beside=beside)
 
 
 async def _in_float16(

@@ -9,11 +9,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from webinfer.backends.webgpu.device_size import MEASURED, cores_of
 from webinfer.codegen.elements import Element, element_of
 from webinfer.codegen.prelude import Access, Param, Slot
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError
+from webinfer.graph.dims import maximum
 from webinfer.graph.ir import Node, Value
 
 if TYPE_CHECKING:
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 MAX_TURNS = 65_535  # of all loops of an invocation, on adapters that run on the processor
 WORKGROUP = 64  # invocations, where a kernel has no reason for another number
+MIN_LIMITS = {  # what every device has
+    "maxComputeWorkgroupStorageSize": 16384,
+    "maxComputeInvocationsPerWorkgroup": 256,
+    "maxStorageBuffersPerShaderStage": 8,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,27 +133,38 @@ class Dispatch:
 class Target:
     """What lowerings may know of the device: limits and features by WebGPU's names, and the kernels tuned for it.
 
-    `software` says that a CPU does the computing. `tuned` names kernels by tuning key (lowerings.variants).
+    `software` says that a CPU does the computing. `tuned` names kernels by tuning key (lowerings.variants). `cores` run
+    a workgroup or several each (device_size).
     """
 
     limits: Mapping[str, int]
     features: frozenset[str] = frozenset()
     software: bool = False
     tuned: Mapping[str, str] = field(default_factory=dict)
+    cores: int = MEASURED
 
     @classmethod
     def of(cls, device: GpuDevice | GpuOffer, tuned: Mapping[str, str] | None = None) -> Target:
         """What lowerings may know of this device."""
-        return cls(dict(device.limits), device.features, device.software, tuned or {})
+        return cls(dict(device.limits), device.features, device.software, tuned or {}, cores_of(device.name))
+
+    def limit(self, name: str) -> int:
+        """A limit by WebGPU's name, or the one that every device has."""
+        return self.limits.get(name, MIN_LIMITS[name])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusedGroup:
-    """What one node's dispatches compute besides: the nodes that get none of their own, and the inputs of these."""
+    """What one node's dispatches compute besides: the nodes that get none of their own, and the inputs of these.
+
+    `product` takes the place of matrix products among them, and reads `constants` that are made at load.
+    """
 
     absorbed: tuple[Node, ...]
     inputs: tuple[Value, ...]
     lower: Callable[[Target], Sequence[Dispatch]]
+    product: Node | None = None
+    constants: Sequence[Value] = ()
 
 
 Lower = Callable[[Node, Target], Sequence[Dispatch]]  # raises UnsupportedOpError with what it cannot do
@@ -179,7 +197,7 @@ def groups_for(invocations: int, target: Target, workgroup: int = WORKGROUP) -> 
     Raises:  LimitError if even two dimensions do not suffice
     """
     limit = target.limits["maxComputeWorkgroupsPerDimension"]
-    count = max(1, -(-invocations // workgroup))
+    count = maximum(1, -(-invocations // workgroup))
     if count <= limit:
         return (count, 1, 1)
     rows = -(-count // limit)

@@ -8,6 +8,7 @@ from typing import Any
 
 from webinfer.backends.base import (
     BufferBinding,
+    Executor,
     GpuPartExecutor,
     LastOutput,
     MemoryReport,
@@ -49,12 +50,13 @@ async def compiled(
     *,
     given_ends: bool = False,
     ahead: SpeculativeLowering | None = None,
+    beside: Sequence[Executor] = (),
 ) -> WebGpuExecutor:
     """A graph compiled for a device of this host. `tuned` names kernels by tuning key.
 
     `origins` is called when the plan is inspected. With `given_ends` it is compiled for its `recording` alone, in
     which buffers of others take the place of inputs and outputs. `ahead` is taken if the device and the kernels have
-    become what it was lowered for.
+    become what it was lowered for. It shares constants with those of `beside`, programs of the same model.
 
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
@@ -68,6 +70,7 @@ async def compiled(
     if given_ends:
         give_ends(schedule)
     executor = WebGpuExecutor(schedule, host, device, origins)
+    executor.share_with(() if device.notes_load else beside)
     await executor.load(progress)
     return executor
 
@@ -75,9 +78,12 @@ async def compiled(
 class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
     """A schedule on a device."""
 
-    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
+    def __init__(
+        self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins, share_parameters: bool = True
+    ) -> None:
+        """`share_parameters`: dispatches with equal parameters have one copy of them."""
         self._origins, self._schedule = origins, schedule
-        recipe = _recipe(schedule, device.limits["minUniformBufferOffsetAlignment"])
+        recipe = _recipe(schedule, device.limits["minUniformBufferOffsetAlignment"], share_parameters)
         check_schedule(schedule)
         super().__init__(schedule.graph, host, device, recipe)
         ends = [bisect_left(schedule.run, end, key=lambda step: step.node) for end in schedule.graph.parts]
@@ -164,11 +170,11 @@ class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
         return rows
 
 
-def _recipe(schedule: Schedule, alignment: int) -> Recipe:
+def _recipe(schedule: Schedule, alignment: int, share: bool = True) -> Recipe:
     """The recipe of a schedule, whose blocks get their buffers."""
     sizes = _assign(schedule)
     steps = schedule.prepare + schedule.run
-    uniforms, spans = _uniforms(steps, alignment, len(sizes))
+    uniforms, spans = _uniforms(steps, alignment, len(sizes), share)
     return Recipe(
         sizes,
         uniforms,
@@ -219,15 +225,15 @@ def _span_of(region: Region, nbytes: int) -> Span:
     return Span(region.block.buffer, region.offset, nbytes)
 
 
-def _uniforms(steps: Sequence[Step], alignment: int, buffer: int) -> tuple[bytes, list[tuple[Span, ...]]]:
-    """The uniform buffer's bytes (equal parameters stored once) and each step's place in it."""
+def _uniforms(steps: Sequence[Step], alignment: int, buffer: int, share: bool) -> tuple[bytes, list[tuple[Span, ...]]]:
+    """The uniform buffer's bytes (equal parameters stored once, with `share`) and each step's place in it."""
     out, known, spans = bytearray(), dict[bytes, Span](), list[tuple[Span, ...]]()
     for step in steps:
         data = pack(step.dispatch.params)
         if not data:
             spans.append(())
             continue
-        if data not in known:
+        if data not in known or not share:
             out += bytes(-len(out) % alignment)
             known[data] = Span(buffer, len(out), len(data))
             out += data

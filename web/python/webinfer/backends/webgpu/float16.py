@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
     LOWERINGS,
+    attention,
     conv,
     conv_transpose,
     described,
@@ -86,8 +87,8 @@ class _Narrowing:
         """The values that become float16."""
         graph = self._graph
         for node in graph.nodes:
-            if _is_move(node):
-                tied = _moved(node)
+            if _is_move(node) or _is_attention(node):
+                tied = _tied(node)
                 for value in tied[1:]:
                     self._leader[self._group(value)] = self._group(tied[0])
         for value in (*graph.inputs, *graph.outputs):
@@ -95,6 +96,8 @@ class _Narrowing:
         for node in graph.nodes:
             if _leaves_range(node) or not _takes_float16(node):
                 self._keep(*node.inputs, *node.outputs)
+            elif _is_attention(node):
+                self._keep(*node.inputs[3:])
         found = [v for node in graph.nodes for v in self._results(node)]
         found += [v for node in graph.nodes for v in node.inputs if v is not None and self._is_stored_narrow(v, node)]
         return {v for v in found if self._group(v) not in self._wide}
@@ -140,14 +143,21 @@ def _is_move(node: Node) -> bool:
     return LOWERINGS.get(node.op) in MOVES or described.is_move(node)
 
 
-def _moved(node: Node) -> list[Value]:
-    return [v for v in (*node.inputs, *node.outputs) if v is not None and _is_float32(v)]
+def _is_attention(node: Node) -> bool:
+    """Whether it is an attention whose rows are whole quads, so that its kernel reads and stores float16 as it is."""
+    return LOWERINGS.get(node.op) is attention.attention and attention.has_quads(node)
+
+
+def _tied(node: Node) -> list[Value]:
+    """What has one type; an attention's mask may hold what float16 does not."""
+    inputs = node.inputs[:3] if _is_attention(node) else node.inputs
+    return [v for v in (*inputs, *node.outputs) if v is not None and _is_float32(v)]
 
 
 def _takes_float16(node: Node) -> bool:
     if getattr(node.attrs, "exact", False):  # sums of whole numbers, up to what float32 holds
         return False
-    return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *READERS) or _is_move(node)
+    return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *READERS) or _is_move(node) or _is_attention(node)
 
 
 def _leaves_range(node: Node) -> bool:
@@ -155,7 +165,8 @@ def _leaves_range(node: Node) -> bool:
     fill = getattr(node.attrs, "value", 0.0)
     if isinstance(fill, int | float) and math.isfinite(fill) and abs(fill) > MAX_FLOAT16:
         return True
-    return any(v is not None and _is_float32(v) and not _fits(v) for v in node.inputs)
+    inputs = node.inputs[:3] if _is_attention(node) else node.inputs
+    return any(v is not None and _is_float32(v) and not _fits(v) for v in inputs)
 
 
 def _fits(value: Value) -> bool:

@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.fusion import MAX_PRODUCTS, Fusion, Share
 from webinfer.backends.webgpu.lowerings import lower
-from webinfer.backends.webgpu.lowerings.epilogue import Late, with_epilogue, with_prologue
+from webinfer.backends.webgpu.lowerings.attention import NAMES, JoinedAttention
+from webinfer.backends.webgpu.lowerings.epilogue import Curve, Late, with_epilogue, with_prologue
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.lowerings.moments import columns_of, moments
 from webinfer.backends.webgpu.lowerings.squeeze import GROUP, squeeze
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, MIN_LIMITS, TILES, choose, is_pointwise
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node
 from webinfer.graph.queries import scalar_constant
-from webinfer.ops import conv, pool, reduce
+from webinfer.ops import conv, matmul, movement, pool, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
+from webinfer.ops.attention import ATTENTION
 from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.matcher import places
 from webinfer.rewrite.patterns import ANY, Match, Maybe, Pattern, Variable, add, kind, mul, sub
@@ -34,7 +36,9 @@ KERNELS = frozenset({"split_k", *TILES, *GEMVS})  # that multiply what they read
 
 X, Y, FACTORS, ADDEND, OTHER = map(Variable, ("x", "y", "factors", "addend", "other"))
 conv2d, depthwise, max_pool = map(kind, (conv.CONV2D, conv.DEPTHWISE_CONV2D, pool.MAX_POOL2D))
-convolution, global_mean = kind(conv.CONV2D, conv.DEPTHWISE_CONV2D), kind(pool.AVERAGE_POOL2D, reduce.REDUCE_MEAN)
+product, gelu = kind(conv.CONV2D, conv.DEPTHWISE_CONV2D, matmul.MATMUL), kind(ew.GELU, ew.GELU_TANH)
+attention, matrix_product, reshape = map(kind, (ATTENTION, matmul.MATMUL, movement.RESHAPE))
+global_mean = kind(pool.AVERAGE_POOL2D, reduce.REDUCE_MEAN)
 mean, square, squared_difference = map(kind, (reduce.REDUCE_MEAN, ew.SQUARE, ew.SQUARED_DIFFERENCE))
 ending = kind(ew.ADD, ew.MAXIMUM, ew.MINIMUM)
 
@@ -68,6 +72,8 @@ def _group(row: Row, target: Target, match: Match) -> FusedGroup | None:
         return None
     made = {node.output for node in match.inner}
     inputs = dict.fromkeys(v for node in match.inner for v in node.inputs if v is not None and v not in made)
+    if isinstance(lowered, JoinedAttention):
+        return FusedGroup(match.inner, tuple(inputs), lowered, lowered.product, lowered.constants)
     return FusedGroup(match.inner, tuple(inputs), lowered)
 
 
@@ -125,8 +131,7 @@ def _is_plain_pool(node: Node) -> bool:
 
 
 def _squeezed(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
-    limit = target.limits.get("maxComputeInvocationsPerWorkgroup", MIN_LIMITS["maxComputeInvocationsPerWorkgroup"])
-    if limit < GROUP:
+    if target.limit("maxComputeInvocationsPerWorkgroup") < GROUP:
         return None
     images = (match.value("x"), match.value("y")) if "sum" in match.bound else (match.value("x"),)
     products = (match.node("product"), match.root) if "product" in match.bound else (match.root,)
@@ -162,7 +167,7 @@ def _is_inner(node: Node) -> bool:
     return _is_small(node) and node.attrs.activation.bounds is not None and node.output.type.shape[3] % 4 == 0
 
 
-# ---- what a convolution does behind its activation: a sum, or a bound
+# ---- what a product does behind its activation: a sum, or a bound; of a matrix product also a sum before it
 
 
 def _epilogue(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
@@ -175,12 +180,54 @@ def _epilogue(match: Match, target: Target) -> Callable[[Target], Sequence[Dispa
         if bound is None or not math.isfinite(bound) or other.type.dtype is not DType.FLOAT32:
             return None
         kind = Late.LARGER if node.op is ew.MAXIMUM else Late.SMALLER
-        return functools.partial(lower, with_epilogue(before, before.inputs, node, kind, bound))
-    alike = other.type == before.output.type == node.output.type
-    if not alike or residual is not None or before.attrs.activation is Activation.NONE:
-        return None  # a residual that is added before the activation is the convolution's own input since the passes
+        return functools.partial(lower, with_epilogue(before, before.inputs, node, late=kind, bound=bound))
+    alike, plain = other.type == before.output.type == node.output.type, before.attrs.activation is Activation.NONE
+    if not alike or residual is not None or (plain and before.op is not matmul.MATMUL):
+        return None  # what is added before the activation is a convolution's own input since the passes
     inputs = [x, w, bias, other, *([] if slope is None else [slope])]
-    return functools.partial(lower, with_epilogue(before, inputs, node, Late.SUM))
+    return functools.partial(lower, with_epilogue(before, inputs, node, late=Late.NO if plain else Late.SUM))
+
+
+# ---- gelu behind a product
+
+
+def _curve(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
+    node, before = match.root, match.node("product")
+    curve = Curve.GELU if node.op is ew.GELU else Curve.GELU_TANH
+    return functools.partial(lower, with_epilogue(before, before.inputs, node, curve=curve))
+
+
+# ---- queries, keys and values that are products of one tensor
+
+
+def _joined(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
+    node = match.root
+    found = {i: match.node(name) for i, name in enumerate(NAMES) if name in match.bound}
+    if not is_real(node) or not all(is_real(one) and _is_movable(one, match.facts) for one in found.values()):
+        return None
+    first = next(iter(found.values()))
+    for i, one in found.items():
+        heads, shape = node.required_input(i).type.shape, one.output.type.shape
+        whole = shape[-1] == heads[2] * heads[3] and not heads[3] % 4 and math.prod(shape[:-1]) == heads[0] * heads[1]
+        alike = one.attrs == first.attrs and _types(one) == _types(first)
+        if not (node.attrs.inner[i] and whole and alike):
+            return None
+    return JoinedAttention(node, found)
+
+
+def _types(one: Node) -> tuple[DType, DType]:
+    return one.required_input(1).type.dtype, one.output.type.dtype
+
+
+def _is_movable(one: Node, facts: Facts) -> bool:
+    """Whether the weights and the bias of a matrix product are known at load, and can be moved without growing."""
+    w, bias = one.required_input(1), one.optional_input(2)
+    if w.type.rank != 2 or one.attrs.transpose_a or one.attrs.exact:
+        return False
+    stored = w.constant
+    if stored is not None and (stored.sparsity is not None or stored.stored.itemsize < w.type.dtype.itemsize):
+        return False
+    return facts.is_known(w) and facts.is_known(bias)
 
 
 # ---- factors of channels, and a summand, before a 1x1 convolution: the end of squeeze and excitation
@@ -228,7 +275,9 @@ PAIR = conv2d(DEPTHWISE, ANY, ANY, Maybe(POOL), ..., curved=True, when=_is_dense
 SUM = add(X, Y, name="sum", once=True, when=_adds_images)
 MEAN = global_mean(SUM | X, name="mean", once=True, when=_is_global_mean)
 INNER = conv2d(MEAN, ..., name="product", once=True, curved=True, when=_is_inner)
-PRODUCT = convolution(..., name="product", once=True, curved=True, when=is_real)
+PRODUCT = product(..., name="product", once=True, curved=True, when=is_real)
+HEADS = {name: reshape(matrix_product(X, ..., name=name, once=True), name=f"{name} heads", once=True) for name in NAMES}
+STRAIGHT = product(..., name="product", once=True, when=is_real)
 SCALED = mul(X, FACTORS, name="scaled", once=True, when=is_float32)
 MOVED = add(SCALED, ADDEND, name="sum", once=True, when=is_float32)
 CENTRE = Variable("centre", mean(X, name="mean", when=is_float32))
@@ -238,6 +287,9 @@ ROWS = (
     Row(PAIR, _pair_lowered, early=True),
     Row(conv2d(INNER, ..., curved=True, when=_is_small), _squeezed),
     Row(conv2d(MEAN, ..., curved=True, when=_is_small), _squeezed),
+    Row(attention(HEADS["q"], HEADS["k"], HEADS["v"], ...), _joined, software=True),
+    Row(attention(ANY, HEADS["k"], HEADS["v"], ...), _joined, software=True),
+    Row(gelu(STRAIGHT), _curve, software=True, early=True),
     Row(ending(PRODUCT, OTHER), _epilogue, software=True),
     Row(conv2d(SCALED | MOVED, ..., curved=True, when=_is_single_point), _prologue),
     Row(mean(SQUARES | mul(CENTRED, CENTRED, name="squares"), when=is_float32), _moments, software=True),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, tuning_key
+from webinfer.backends.webgpu.lowerings.variants import tuning_key, typical
 from webinfer.graph.ir import Node, Value
 
 MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
@@ -18,7 +18,6 @@ MAX_INVOCATIONS = 256  # of a workgroup
 # The search space: blocks of output channels, groups of four pixels, turns that an invocation takes at a sum.
 BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)
 LANES = 32  # invocations that a device runs in step
-CORES = 128  # of the device that the rough count of cycles thinks of
 SEPARATE = "separate"  # the name, in tunings, of computing the nodes one by one
 
 
@@ -83,13 +82,13 @@ class Fusion:
 
     def _shares(self, target: Target) -> list[tuple[float, Share]]:
         co = self.pointwise.output.type.shape[3]
-        pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
+        pixels, c4, co4 = typical(self.pointwise.output.type.size // co), -(-self.channels // 4), -(-co // 4)
         taps = self.depthwise.required_input(1).type.size // self.channels
-        limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
-        if self.buffers > limit["maxStorageBuffersPerShaderStage"]:
+        if self.buffers > target.limit("maxStorageBuffersPerShaderStage"):
             return []
-        most = min(MAX_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
-        return _rated_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
+        most = min(MAX_INVOCATIONS, target.limit("maxComputeInvocationsPerWorkgroup"))
+        nbytes = target.limit("maxComputeWorkgroupStorageSize")
+        return _rated_shares(pixels, c4, co4, taps, most, nbytes, target.cores)
 
     @property
     def buffers(self) -> int:
@@ -104,7 +103,7 @@ class Fusion:
 
 @functools.cache
 def _rated_shares(
-    pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int
+    pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int, cores: int
 ) -> list[tuple[float, Share]]:
     """The shares that keep to so many invocations and bytes of workgroup memory, each behind its cycles."""
     found = []
@@ -117,11 +116,11 @@ def _rated_shares(
                 parts = count * 4 if slices > 1 else 0
                 if 16 * (4 * groups * c4 + parts) <= nbytes:
                     share = Share(quads, groups, slices)
-                    found.append((_cycles(share, count, pixels, c4, co4, taps), share))
+                    found.append((_cycles(share, count, pixels, c4, co4, taps, cores), share))
     return found
 
 
-def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int) -> float:
+def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int, cores: int) -> float:
     """A rough count: how long one workgroup of `count` takes, and how long the device works in all."""
     quads, groups, slices = share
     invocations = -(-count // LANES) * LANES
@@ -130,5 +129,5 @@ def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int)
     adding = -(-4 * groups * quads // count) * slices if slices > 1 else 0
     latency = results * (200 + 20 * taps) + 200 + sums * 150 + adding * 30
     work = results * 16 * taps + sums * 90 + adding * 8
-    waves = -(-workgroups // (CORES * (1024 // invocations or 1)))
-    return max(waves * latency, workgroups * invocations * work / (CORES * 128))
+    waves = -(-workgroups // (cores * (1024 // invocations or 1)))
+    return max(waves * latency, workgroups * invocations * work / (cores * 128))

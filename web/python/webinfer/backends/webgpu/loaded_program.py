@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from webinfer.backends.base import GpuExecutor, MemoryReport, PageExecutor, Recording, TunableExecutor
+from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PageExecutor, Recording, TunableExecutor
 from webinfer.backends.webgpu.recipe import Recipe
+from webinfer.backends.webgpu.sharing import Load, Mark, load_of, marks_of
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, TensorType, Value
-from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PageRuns, Span
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PageRuns, SharedBuffer, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 
+LEAST = 16  # bytes of a buffer
 MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
 
 
@@ -35,6 +39,13 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         self._reads = [Span(span.buffer, span.offset, nbytes) for span, nbytes in ends]
         self._numbers = [(name, end.span.buffer) for name, end in recipe.inputs.items()]
         self._page_runs: PageRuns | None = None
+        self.changing: frozenset[int] = frozenset()  # buffers that are written when sizes are bound
+        self._others: list[weakref.ref[LoadedProgram]] = []
+        self._marks: dict[int, Mark] | None = None
+
+    def share_with(self, others: Iterable[Executor]) -> None:
+        """Takes constants from programs of the same model, where they have them when this one is loaded."""
+        self._others = [weakref.ref(other) for other in others if isinstance(other, LoadedProgram)]
 
     @property
     def device(self) -> GpuDevice:
@@ -51,16 +62,19 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
     async def load(self, progress: Progress | None = None) -> None:
         """Creates buffers and uploads constants while the pipelines are being made, then runs what runs once."""
         recipe, device = self.recipe, self._device
-        specs = [order.pipeline for order in recipe.orders]
+        buffers, load = self._shared_buffers()
+        orders = load.prepare + recipe.orders[recipe.prepare :]
+        self._base = len(load.prepare)
+        specs = [order.pipeline for order in orders]
         distinct = dict.fromkeys(specs)
         for spec in distinct if debug_level() >= 4 else ():
             debug(4, f"{spec.label}\n{spec.code}")
         numbers = device.start_pipelines(specs)
-        rows = zip(recipe.orders, numbers, strict=True)
+        rows = zip(orders, numbers, strict=True)
         dispatches = [DispatchSpec(o.pipeline.label, number, o.bindings, o.groups) for o, number in rows]
-        program = await device.program(self.graph.name, recipe.sizes, recipe.uniforms, dispatches)
+        program = await device.program(self.graph.name, buffers, recipe.uniforms, dispatches)
         try:
-            self._upload(program, progress)
+            self._upload(program, load.writes, progress)
             _report(progress, "shaders", 0, len(distinct))
             await device.pipelines_ready(numbers)
             _report(progress, "shaders", len(distinct), len(distinct))
@@ -74,10 +88,33 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         if self.graph.resident:  # is lost with the device, so that a program anew could not go on
             recipe.writes.clear()
 
-    def _upload(self, program: GpuProgram, progress: Progress | None) -> None:
+    def marks(self) -> dict[int, Mark]:
+        """What tells the contents of constant buffers apart."""
+        if self._marks is None:
+            self._marks = marks_of(self.recipe, self.changing)
+        return self._marks
+
+    def _shared_buffers(self) -> tuple[list[int | SharedBuffer], Load]:
+        """The bytes of each buffer, or the program that has it; and what is left to be loaded."""
+        recipe, there = self.recipe, dict[Mark, SharedBuffer]()
+        for ref in self._others:
+            other = ref()
+            program = other._program if other is not None and other is not self else None
+            if other is not None and program is not None and other._device is self._device and not other.graph.resident:
+                there |= {mark: SharedBuffer(program, buffer) for buffer, mark in other.marks().items()}
+        taken = {buffer: there[mark] for buffer, mark in self.marks().items() if mark in there} if there else {}
+        load = load_of(recipe, taken) if taken else None
+        if load is None:
+            taken, load = {}, Load(recipe.orders[: recipe.prepare], recipe.writes, set())
+        shared = sum(recipe.sizes[buffer] for buffer in taken)
+        self.recipe = replace(recipe, memory=replace(recipe.memory, shared=shared))
+        sizes = [LEAST if buffer in load.needless else size for buffer, size in enumerate(recipe.sizes)]
+        return [taken.get(buffer, size) for buffer, size in enumerate(sizes)], load
+
+    def _upload(self, program: GpuProgram, writes: Sequence[tuple[int, Any]], progress: Progress | None) -> None:
         sizes = self.recipe.sizes
-        total, done = sum(sizes[buffer] for buffer, _ in self.recipe.writes), 0
-        for buffer, data in self.recipe.writes:
+        total, done = sum(sizes[buffer] for buffer, _ in writes), 0
+        for buffer, data in writes:
             program.write(buffer, data)
             done += sizes[buffer]
             _report(progress, "weights", done, total, "bytes")

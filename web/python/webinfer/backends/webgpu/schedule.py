@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webinfer.backends.webgpu.aliasing import bindable_aliases
 from webinfer.backends.webgpu.chains import find_chains
@@ -32,8 +32,9 @@ from webinfer.backends.webgpu.pipelines import pipeline_of
 from webinfer.backends.webgpu.writes import check_writes
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
-from webinfer.errors import LimitError, UnsupportedOpError
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.dims import has_size, with_sizes
+from webinfer.graph.ir import Graph, Node, SizeConstant, Value
 from webinfer.host.gpu import PipelineSpec
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.ops.custom import CustomOp
@@ -65,6 +66,7 @@ class Schedule:
     inputs: dict[str, Region] = field(default_factory=dict)
     outputs: list[tuple[Value, Region]] = field(default_factory=list)
     values: dict[Value, Region] = field(default_factory=dict)
+    sized: dict[Block, SizeConstant] = field(default_factory=dict)  # constants that follow the sizes of inputs
     absorbed: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # by the node that computes them on the way
 
 
@@ -75,7 +77,7 @@ def _ignore(spec: PipelineSpec) -> None:
 def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
     """The steps of a graph. `on_pipeline` is called with each step's pipeline as soon as it is known.
 
-    Raises:  UnsupportedOpError listing every node that cannot run; LimitError; KernelError if a dispatch would write
+    Raises:  UnsupportedOpError listing every node that cannot run; KernelError if a dispatch would write
              more or less than its tensor
     """
     slices = scheduling(graph, target, on_pipeline)
@@ -95,8 +97,12 @@ def scheduling(
     builder = _Builder(graph, target, on_pipeline)
     problems: list[str] = []
     refused: list[Node] = []
+    too_large: list[str] = []  # inputs: the nodes that read them say it again, and run elsewhere
     for value in graph.inputs:
-        builder.enter_input(value)
+        try:
+            builder.enter_input(value)
+        except UnsupportedOpError as error:
+            too_large += error.problems
     builder.precompile_shaders()
     for index, node in enumerate(graph.nodes):
         if any(v.type.size for v in node.outputs) and node not in builder.absorbed:
@@ -104,11 +110,13 @@ def scheduling(
                 with named_failures(node, "webgpu"):
                     builder.add(index, node)
             except UnsupportedOpError as error:
-                problems += [f"{node.label}: {node.op.name} on webgpu: {problem}" for problem in error.problems]
-                refused.append(node)
+                together = builder.together(node)
+                told = "; ".join(error.problems)
+                problems += [f"{each.label}: {each.op.name} on webgpu: {told}" for each in together]
+                refused += together
         yield
-    if problems:
-        raise UnsupportedOpError(problems, refused)
+    if problems or too_large:
+        raise UnsupportedOpError(problems or too_large, refused)
     builder.finish()
     return builder.schedule
 
@@ -161,6 +169,10 @@ class _Builder:
 
     def _absorbed_by(self, node: Node) -> tuple[Node, ...]:
         return self.groups[node].absorbed if node in self.groups else ()
+
+    def together(self, node: Node) -> list[Node]:
+        """The node, behind those that it computes on the way."""
+        return [*self._absorbed_by(node), node]
 
     def enter_input(self, value: Value) -> None:
         region = self._region(value, self.schedule.run)
@@ -220,16 +232,15 @@ class _Builder:
         check_writes(dispatch)
         regions = tuple(self._region(b.source, part, index) for b in dispatch.bindings)
         for region in regions:
-            if region.nbytes > self.target.limits["maxStorageBufferBindingSize"]:
-                limit = self.target.limits["maxStorageBufferBindingSize"]
-                raise LimitError(
-                    f"tensor {region.block.label!r} in bytes", region.nbytes, limit, "use the wasm backend"
-                )
+            self._demand_fits(region.block.label, region.nbytes, "maxStorageBufferBindingSize", "binding")
             if part is self.schedule.run:
                 region.block.touch(len(part))
         storages = self.target.limits["maxStorageBuffersPerShaderStage"]
         if len(regions) > storages:
-            raise LimitError(f"bindings of {dispatch.name}", len(regions), storages, "use the wasm backend")
+            most = f"a dispatch of this device at most {storages}"
+            raise UnsupportedOpError([f"{dispatch.name} has {len(regions)} bindings, {most}"])
+        if has_size(dispatch.variables):  # a shader for each of them
+            dispatch = replace(dispatch, variables=with_sizes(dispatch.variables, int))
         pipeline = pipeline_of(dispatch)
         self._on_pipeline(pipeline)
         part.append(Step(dispatch, pipeline, regions, index))
@@ -275,21 +286,32 @@ class _Builder:
         if value.constant is None:
             home = Home.RESIDENT if value in self.folded or value in self._resident else Home.POOLED
             return self._new(value.name, value.type.nbytes, itemsize, home)
+        if isinstance(value.constant, SizeConstant):
+            if value.constant.stored.is_float:
+                raise NotImplementedError("real numbers that follow sizes, as data of a run")
+            found = self._new(value.name, value.type.nbytes, itemsize, Home.RESIDENT, value.constant.hint_data)
+            self.schedule.sized[found.block] = value.constant
+            return found
         same = value.constant.stored is value.type.dtype and value.constant.sparsity is None
         return self._new(value.name, value.type.nbytes, itemsize, Home.RESIDENT, value.constant.data if same else None)
 
+    def _demand_fits(self, label: str, nbytes: int, limit: str, what: str) -> None:
+        """Raises UnsupportedOpError for a tensor that the device has no place for: other backends take its nodes."""
+        if nbytes > self.target.limits[limit]:
+            most = self.target.limits[limit]
+            raise UnsupportedOpError([f"tensor {label!r} has {nbytes} bytes, a {what} of this device at most {most}"])
+
     def _new(self, label: str, nbytes: int, itemsize: int, home: Home, data: memoryview | None = None) -> Region:
         size = storage_bytes(nbytes, itemsize)
-        limit = self.target.limits["maxBufferSize"]
-        if size > limit:
-            raise LimitError(f"tensor {label!r} in bytes", size, limit, "use the wasm backend")
+        self._demand_fits(label, size, "maxBufferSize", "buffer")
         block = Block(label, size, home, data)
         self.schedule.blocks.append(block)
         return Region(block, 0, size)
 
     def _is_constant(self, source: Source) -> bool:
         if isinstance(source, Value):
-            return source.is_constant or source in self.folded
+            follows = isinstance(source.constant, SizeConstant)  # its elements change when sizes are bound
+            return (source.is_constant and not follows) or source in self.folded
         if isinstance(source, Derived):
             reads = [b.source for d in self._makers(source) for b in d.bindings if b.slot.access is Access.READ]
             return all(self._is_constant(r) for r in reads)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from webinfer.backends.base import BufferBinding, MemoryReport, PlanRow
+from webinfer.backends.base import BufferBinding, MemoryReport, PlanRow, probe_anew
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.recipe import Order, Recipe
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
+from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.graph.stored_types import can_be_stored, ends_form, ends_of
 from webinfer.host.gpu import GpuDevice, PipelineSpec, Span
 from webinfer.host.interface import Host
 from webinfer.plan.plan_bytes import pack, unpack
@@ -42,24 +42,52 @@ class GpuStoredPlan:
 
     def recipe(self) -> Recipe:
         """The recipe, whose constants are these bytes."""
-        facts = self.facts
-        specs = [PipelineSpec(label, code, tuple(bindings)) for label, code, bindings in facts["pipelines"]]
-        orders = [
-            Order(specs[number], tuple(Span(*span) for span in spans), (groups[0], groups[1], groups[2]))
-            for number, spans, groups in facts["orders"]
-        ]
-        writes, at = list[tuple[int, Any]](), 0
-        for buffer, nbytes in facts["writes"]:
-            writes.append((buffer, self.constants[at : at + nbytes]))
+        pieces, at = list[Any](), 0
+        for _, nbytes in self.facts["writes"]:
+            pieces.append(self.constants[at : at + nbytes])
             at += nbytes
-        inputs = {
-            name: BufferBinding(Span(*span), False)
-            for (name, _), span in zip(self.inputs, facts["inputs"], strict=True)
-        }
-        outputs = [BufferBinding(Span(*span), False) for span in facts["outputs"]]
-        uniforms, memory = bytes.fromhex(facts["uniforms"]), MemoryReport(*facts["memory"])
-        sizes, prepare, staged = facts["sizes"], facts["prepare"], facts["staged"]
-        return Recipe(sizes, uniforms, orders, prepare, writes, staged, [], inputs, outputs, memory)
+        specs = specs_of(self.facts["pipelines"])
+        return recipe_of(self.facts, specs, [name for name, _ in self.inputs], pieces)
+
+
+def specs_of(rows: Iterable[Any]) -> list[PipelineSpec]:
+    """The shaders of a stored plan."""
+    return [PipelineSpec(label, code, tuple(bindings)) for label, code, bindings in rows]
+
+
+def recipe_of(
+    facts: Mapping[str, Any], specs: Sequence[PipelineSpec], inputs: Sequence[str], pieces: Sequence[Any]
+) -> Recipe:
+    """The recipe that facts of a header tell; `pieces` are the bytes that load uploads, in order."""
+    orders = [
+        Order(specs[number], tuple(Span(*span) for span in spans), (groups[0], groups[1], groups[2]))
+        for number, spans, groups in facts["orders"]
+    ]
+    writes = [(buffer, data) for (buffer, _), data in zip(facts["writes"], pieces, strict=True)]
+    ends = {name: BufferBinding(Span(*span), False) for name, span in zip(inputs, facts["inputs"], strict=True)}
+    outputs = [BufferBinding(Span(*span), False) for span in facts["outputs"]]
+    uniforms, memory = bytes.fromhex(facts["uniforms"]), MemoryReport(*facts["memory"])
+    sizes, prepare, staged = facts["sizes"], facts["prepare"], facts["staged"]
+    return Recipe(sizes, uniforms, orders, prepare, writes, staged, [], ends, outputs, memory)
+
+
+def facts_of(recipe: Recipe, graph: Graph, numbers: dict[PipelineSpec, int]) -> Facts:
+    """What a header says of a recipe. Shaders are numbered in `numbers`; the bytes that load uploads are not in it."""
+    orders = [
+        [numbers.setdefault(o.pipeline, len(numbers)), [_row(span) for span in o.bindings], o.groups]
+        for o in recipe.orders
+    ]
+    return {
+        "sizes": recipe.sizes, "uniforms": recipe.uniforms.hex(), "orders": orders, "prepare": recipe.prepare,
+        "writes": [[buffer, data.nbytes] for buffer, data in recipe.writes], "staged": recipe.staged,
+        "inputs": [_row(recipe.inputs[value.name].span) for value in graph.inputs],
+        "outputs": [_row(end.span) for end in recipe.outputs], "memory": list(asdict(recipe.memory).values()),
+    }  # fmt: skip
+
+
+def pipelines_form(numbers: Mapping[PipelineSpec, int]) -> list[Any]:
+    """Numbered shaders, for `specs_of`."""
+    return [[spec.label, spec.code, spec.bindings] for spec in numbers]
 
 
 def requirements(host: Host, device: GpuDevice, kernels: Mapping[str, str], tuned: str) -> list[Any]:
@@ -73,33 +101,17 @@ def requirements(host: Host, device: GpuDevice, kernels: Mapping[str, str], tune
 def serialize(executor: WebGpuExecutor, fits: list[Any]) -> bytes:
     """The bytes to store of a plan; none of a plan that is too large, or holds more than a recipe says."""
     graph, recipe = executor.graph, executor.recipe
-    ends = [*graph.inputs, *graph.outputs]
-    if recipe.given or graph.parts or graph.resident or len({*ends}) < len(ends) or any(v.is_constant for v in ends):
+    if recipe.given or graph.parts or graph.resident or not can_be_stored(graph):
         return b""
     constants = [data for _, data in recipe.writes]
     if not all(isinstance(data, memoryview) for data in constants) or sum(map(len, constants)) > MAX_BYTES:
         return b""
     numbers: dict[PipelineSpec, int] = {}
-    orders = [
-        [numbers.setdefault(o.pipeline, len(numbers)), [_row(span) for span in o.bindings], o.groups]
-        for o in recipe.orders
-    ]
-    facts = {
-        "sizes": recipe.sizes,
-        "uniforms": recipe.uniforms.hex(),
-        "pipelines": [[spec.label, spec.code, spec.bindings] for spec in numbers],
-        "orders": orders,
-        "prepare": recipe.prepare,
-        "writes": [[buffer, data.nbytes] for buffer, data in recipe.writes],
-        "staged": recipe.staged,
-        "inputs": [_row(recipe.inputs[value.name].span) for value in graph.inputs],
-        "outputs": [_row(end.span) for end in recipe.outputs],
-        "memory": list(asdict(recipe.memory).values()),
-    }
+    facts = facts_of(recipe, graph, numbers) | {"pipelines": pipelines_form(numbers)}
     header = {
         "fits": fits,
-        "inputs": [[value.name, asdict(value.type)] for value in graph.inputs],
-        "outputs": [[value.name, asdict(value.type)] for value in graph.outputs],
+        "inputs": ends_form(graph.inputs),
+        "outputs": ends_form(graph.outputs),
         "notes": graph.notes,
         "facts": facts,
         "rows": [list(asdict(row).values()) for row in executor.rows()],
@@ -118,16 +130,8 @@ def deserialize(data: Any, identity: str) -> GpuStoredPlan | None:
         return None
     header, body = found
     for ends in ("inputs", "outputs"):
-        header[ends] = [(name, _type(**type)) for name, type in header[ends]]
+        header[ends] = ends_of(header[ends])
     return GpuStoredPlan(**header, constants=body)
-
-
-def _type(shape: list[int], dtype: str, quant: dict[str, Any] | None) -> TensorType:
-    if quant is not None:
-        return TensorType(
-            tuple(shape), DType(dtype), Quantization(tuple(quant["scales"]), tuple(quant["zero_points"]), quant["axis"])
-        )
-    return TensorType(tuple(shape), DType(dtype))
 
 
 class RestoredProgram(LoadedProgram):
@@ -148,11 +152,6 @@ class RestoredProgram(LoadedProgram):
         """The plan, dispatch by dispatch."""
         return [PlanRow(*row) for row in self._rows]
 
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+    def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node, in a plan made anew, and yields every result as it is computed."""
-        whole = await self._compile_anew(self.graph, self._host)
-        try:
-            async for result in whole.probe(inputs):
-                yield result
-        finally:
-            whole.close()
+        return probe_anew(lambda: self._compile_anew(self.graph, self._host), inputs)

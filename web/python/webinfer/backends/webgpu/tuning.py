@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webinfer.backends.base import Executor
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
-from webinfer.backends.webgpu.fused_groups import find_fusions
+from webinfer.backends.webgpu.fused_groups import find_fusions, find_groups
 from webinfer.backends.webgpu.fusion import SEPARATE
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
@@ -36,13 +37,14 @@ class Shape:
     """A node that several kernels can compute, or nodes that one kernel may compute together.
 
     `names` are the candidates, the default first; `places` the positions of such nodes in the graph. `inner` are
-    the tuning keys of the single nodes, for where they are not fused.
+    the tuning keys of the single nodes, for where they are not fused. `known` are values that are made at load.
     """
 
     nodes: tuple[Node, ...]
     names: tuple[str, ...]
     places: list[tuple[int, ...]] = field(default_factory=list)
     inner: tuple[str, ...] = ()
+    known: frozenset[Value] = frozenset()
 
     @property
     def weight(self) -> float:
@@ -65,8 +67,17 @@ def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Sha
         shape = found.setdefault(fusion.key, Shape(parts, fusion.candidates(target), inner=inner))
         shape.places.append(tuple(at[part] for part in parts))
         fused.update(parts)
+    replaced: set[Node] = set()
+    for node, group in find_groups(graph, target, set()).items():
+        if group.product is None:
+            continue
+        replaced.update(one for one in group.absorbed if one.op is group.product.op)
+        names = candidates(group.product, target)
+        if len(names) > 1:
+            fresh = Shape((group.product,), names, known=frozenset(group.constants))
+            found.setdefault(tuning_key(group.product), fresh).places.append((at[node],))
     for position, node in enumerate(graph.nodes):
-        if all(v in folded or not v.type.size for v in node.outputs):
+        if node in replaced or all(v in folded or not v.type.size for v in node.outputs):
             continue
         names = candidates(node, target)
         if len(names) > 1:
@@ -182,6 +193,7 @@ class Tuner:
         *,
         given_ends: bool = False,
         ahead: SpeculativeLowering | None = None,
+        beside: Sequence[Executor] = (),
     ) -> WebGpuExecutor:
         """The graph with these kernels, for other shapes with the default tunings, for others yet with the defaults."""
         kernels = {**self._offered, **tuned}  # the lowerings leave what does not suit
@@ -190,8 +202,9 @@ class Tuner:
             return self.origins(tuned)
 
         return await compiled(
-            self.graph, self.host, self.device, kernels, origins, progress, given_ends=given_ends, ahead=ahead
-        )
+            self.graph, self.host, self.device, kernels, origins, progress, given_ends=given_ends, ahead=ahead,
+            beside=beside,
+        )  # fmt: skip
 
     def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
         """By a node's position: whether its kernel is tuned, shipped with the engine, or the default."""
@@ -271,7 +284,8 @@ class Tuner:
     async def _prepare(self, trial: Trial, name: str) -> Run | None:
         self._trying = trial.key
         await self.host.pause()
-        graph = graph_of_nodes(self.shapes[trial.key].nodes, self._folded)
+        shape = self.shapes[trial.key]
+        graph = graph_of_nodes(shape.nodes, self._folded | shape.known)
         kernels = {**self.shipped, **self.tuned(), trial.key: name}
         try:
             executor = await compiled(graph, self.host, self.device, kernels, dict)

@@ -13,6 +13,7 @@ from webinfer.backends.webgpu.dispatch import Dispatch, Literal, Source, Stored
 from webinfer.codegen.elements import Element, storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import KernelError
+from webinfer.graph.dims import whole
 from webinfer.graph.ir import Value
 
 Numbers = Mapping[str, Any]  # parameters and template variables of a dispatch, by name
@@ -20,33 +21,35 @@ Extent = Callable[[Numbers], int]
 
 
 def _count(p: Numbers) -> int:
-    return int(p["count"])
+    return whole(p["count"])  # type: ignore[no-any-return]
 
 
 def _lines(p: Numbers) -> int:
-    return int(p["lines"] * p["depth"])
+    return whole(p["lines"] * p["depth"])  # type: ignore[no-any-return]
 
 
 def _pixels(p: Numbers) -> int:
-    return int(p["pixels"] * (p["co"] if "co" in p else 4 * p["co4"]))
+    if p.get("split", 1) > 1 and "rows" in p:  # the parts of sums
+        return whole(p["split"] * p["pixels"] * 4 * p["co4"])  # type: ignore[no-any-return]
+    return whole(p["pixels"] * (p["co"] if "co" in p else 4 * p["co4"]))  # type: ignore[no-any-return]
 
 
 def _rows(p: Numbers) -> int:
-    return int(p["rows"] * p["ow"] * (p["co"] if "co" in p else 4 * p["co4"]))
+    return whole(p["rows"] * p["ow"] * (p["co"] if "co" in p else 4 * p["co4"]))  # type: ignore[no-any-return]
 
 
 def _groups(p: Numbers) -> int:
-    return int(p["pixels"] * p["groups"] * p["og"])
+    return whole(p["pixels"] * p["groups"] * p["og"])  # type: ignore[no-any-return]
 
 
 def _box(p: Numbers) -> int:
     """Whole quads up to the last one of the box."""
     walk = zip(p["size"][: p["rank"]], p["target_stride"], strict=False)
-    return int(4 * (p["target_offset"] + 1 + sum((size - 1) * stride for size, stride in walk)))
+    return whole(4 * (p["target_offset"] + 1 + sum((size - 1) * stride for size, stride in walk)))  # type: ignore[no-any-return]
 
 
 def _states(p: Numbers) -> int:
-    return int(p["batch"] * p["size"])
+    return whole(p["batch"] * p["size"])  # type: ignore[no-any-return]
 
 
 IN_PARTS = ("concat_parts", "strided_copy_vec4")  # a tensor is what several dispatches have written
@@ -56,7 +59,7 @@ EXTENTS: dict[str, Extent] = {
         (
             "conv2d_1x1_4x8", "conv2d_1x1_packed_4x4", "conv2d_1x1_packed_gemv", "conv2d_1x1_packed_split_k",
             "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_rows", "conv2d_split_k", "conv2d_tiled", "conv2d_vec4",
-            "conv_transpose2d_rows", "depthwise_pointwise", "matmul_packed",
+            "conv_transpose2d_rows", "depthwise_pointwise", "matmul_packed", "product_parts",
         ),
         _pixels,
     ),

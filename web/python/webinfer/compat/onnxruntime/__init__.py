@@ -5,6 +5,22 @@ the browser suspends Python meanwhile. `webinfer.compat.install("onnxruntime")` 
 """
 
 from webinfer.compat.onnxruntime.binding import IOBinding
+from webinfer.compat.onnxruntime.logs import (
+    set_default_logger_callback,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+)
+from webinfer.compat.onnxruntime.memory import (
+    OrtAllocatorType,
+    OrtArenaCfg,
+    OrtDeviceMemoryType,
+    OrtDeviceVendorId,
+    OrtMemoryInfo,
+    OrtMemoryInfoDeviceType,
+    OrtMemType,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
+)
 from webinfer.compat.onnxruntime.options import (
     ExecutionMode,
     ExecutionOrder,
@@ -27,10 +43,19 @@ __all__ = [
     "InferenceSession",
     "ModelMetadata",
     "NodeArg",
+    "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
+    "OrtMemType",
+    "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
     "OrtValue",
     "RunOptions",
     "SessionOptions",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
@@ -38,6 +63,7 @@ __all__ = [
     "get_build_info",
     "get_device",
     "get_version_string",
+    "set_default_logger_callback",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
@@ -51,25 +77,11 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """That this is webinfer."""
-    return f"webinfer {VERSION}, with the interface of ONNX Runtime {__version__}"
+    return f"ORT Build Info: webinfer {VERSION}, with the interface of ONNX Runtime {__version__}"
 
 
 def set_seed(seed: int) -> None:
     """Nothing: random operators draw by the engine's own seeds."""
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """Sets the level of webinfer's log: 0 and 1 show everything, 2 warnings, 3 errors, 4 only fatal ones."""
-    import logging
-
-    levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
-    if not 0 <= severity < len(levels):
-        raise RuntimeError(f"Invalid logging severity {severity}; needs a number from 0 to {len(levels) - 1}")
-    logging.getLogger("webinfer").setLevel(levels[severity])
-
-
-def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing: the log has no levels below that of debugging."""
 
 
 def enable_telemetry_events() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, failure
 from webinfer.compat.onnxruntime.types import numpy_name
-from webinfer.compat.onnxruntime.values import OrtDevice, OrtValue
+from webinfer.compat.onnxruntime.values import OrtValue, check_memory
 
 if TYPE_CHECKING:
     from webinfer.compat.onnxruntime.session import InferenceSession
@@ -35,7 +35,7 @@ class IOBinding:
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
         """Binds memory of the processor to an input: it is read at each run, and must live as long."""
-        OrtDevice.make(device_type, device_id)
+        check_memory(device_type)
         self._inputs[self._known(name, "Input")] = _at(buffer_ptr, shape, element_type)
 
     def bind_output(
@@ -51,7 +51,7 @@ class IOBinding:
 
         Raises:  ValueError if an address has no type or shape
         """
-        OrtDevice.make(device_type, device_id)
+        check_memory(device_type)
         if buffer_ptr is not None and (element_type is None or shape is None):
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
         place = None if buffer_ptr is None or shape is None else _at(buffer_ptr, shape, element_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented, failure
@@ -88,6 +89,9 @@ class SessionOptions(_Options):
         super().__init__()
         object.__setattr__(self, "sizes_by_name", {})  # of free dimensions
         object.__setattr__(self, "providers", [])
+        object.__setattr__(self, "sizes_by_denotation", {})
+        object.__setattr__(self, "initializers", {})  # name -> array
+        object.__setattr__(self, "files", {})  # name of a file that the model refers to -> its bytes
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry of the configuration."""
@@ -103,6 +107,28 @@ class SessionOptions(_Options):
             raise TypeError(f"a free dimension has a name and a size, not {name!r} and {size!r}")
         self.sizes_by_name[name] = size
 
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """Fixes the sizes of inputs that the model marks with this denotation."""
+        if not isinstance(denotation, str) or not isinstance(size, int):
+            raise TypeError(f"a free dimension has a denotation and a size, not {denotation!r} and {size!r}")
+        self.sizes_by_denotation[denotation] = size
+
+    def add_initializer(self, name: str, ort_value: Any) -> None:
+        """Another value for an initializer, an OrtValue; it is read when a session is made."""
+        self.initializers[name] = ort_value.numpy()
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Values for initializers whose files are not there. Raises: ValueError if the lists differ in length."""
+        for name, value in zip(names, values, strict=True):
+            self.add_initializer(name, value)
+
+    def add_external_initializers_from_files_in_memory(
+        self, names: Sequence[str], buffers: Sequence[Any], sizes: Sequence[int]
+    ) -> None:
+        """The bytes of files that the model refers to. Raises: ValueError if the lists differ in length."""
+        for name, data, size in zip(names, buffers, sizes, strict=True):
+            self.files[name] = bytes(memoryview(data)[:size])
+
     def add_provider(self, provider_name: str, provider_options: dict[str, str] | None = None) -> None:
         """Adds a provider, for sessions that are given none."""
         self.providers.append((provider_name, dict(provider_options or {})))
@@ -111,14 +137,9 @@ class SessionOptions(_Options):
         """Whether a provider was added."""
         return bool(self.providers)
 
-    def _refuse(self, *given: Any, **options: Any) -> None:
-        raise failure(
-            NotImplemented,
-            "webinfer cannot load native operators, take initializers from outside, or fix sizes by denotation",
-        )
-
-    register_custom_ops_library = add_initializer = add_external_initializers = _refuse
-    add_external_initializers_from_files_in_memory = add_free_dimension_override_by_denotation = _refuse
+    def register_custom_ops_library(self, path: str) -> None:
+        """Refused. Raises: NotImplemented."""
+        raise failure(NotImplemented, f"webinfer cannot load native operators, as those of {path}")
 
 
 class RunOptions(_Options):

@@ -46,22 +46,37 @@ def checked_providers(
 
     Raises:  ValueError if they are not given as ONNX Runtime takes them
     """
-    if providers is None:
-        providers = list(added)
+    found = normalized(list(added) if providers is None else providers, provider_options, list(BACKENDS))
+    found[CPU] = found.pop(CPU, {})
+    return found
+
+
+def check_and_normalize_provider_args(
+    providers: Any, provider_options: Any, available_provider_names: Sequence[str]
+) -> tuple[list[str], list[dict[str, str]]]:
+    """The names and the options of providers in two lists.
+
+    Raises:  ValueError if they are not given as ONNX Runtime takes them
+    """
+    found = normalized([] if providers is None else providers, provider_options, available_provider_names)
+    return list(found), list(found.values())
+
+
+def normalized(providers: Any, provider_options: Any, known: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The known ones of the providers, each once, with their options as texts; a warning for others."""
     if not isinstance(providers, Sequence) or isinstance(providers, str):
         raise ValueError("'providers' should be a sequence.")
     found: dict[str, dict[str, str]] = {}
     for name, options in _pairs(providers, provider_options):
         if name in found:
-            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=5)
             continue
-        if name not in BACKENDS:
-            known = ", ".join(get_available_providers())
-            text = f"Specified provider '{name}' is not in available provider names.Available providers: '{known}'"
-            warnings.warn(text, stacklevel=4)
+        if name not in known:
+            names = ", ".join(get_available_providers() if known == list(BACKENDS) else known)
+            text = f"Specified provider '{name}' is not in available provider names.Available providers: '{names}'"
+            warnings.warn(text, stacklevel=5)
             continue
         found[name] = {str(key): str(value) for key, value in options.items()}
-    found[CPU] = found.pop(CPU, {})
     return found
 
 

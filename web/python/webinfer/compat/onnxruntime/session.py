@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import webinfer
+from webinfer.compat.onnxruntime import files
 from webinfer.compat.onnxruntime.binding import IOBinding
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import (
     Fail,
     InvalidArgument,
+    InvalidProtobuf,
     NoSuchFile,
+    NotImplemented,
     failure,
     translated,
 )
+from webinfer.compat.onnxruntime.memory import CPU_MEMORY, OrtMemoryInfo
 from webinfer.compat.onnxruntime.options import SessionOptions
-from webinfer.compat.onnxruntime.providers import BACKENDS, checked_providers
+from webinfer.compat.onnxruntime.providers import BACKENDS, CPU, checked_providers
 from webinfer.compat.onnxruntime.types import ModelMetadata, NodeArg, tensor_type, type_number
 from webinfer.compat.onnxruntime.values import OrtValue
+from webinfer.dtypes import DType
 from webinfer.importers import formats
+
+_LOG = logging.getLogger("webinfer.compat.onnxruntime")
+_LETTERS = {
+    "float32": "f", "float64": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
+    "uint32": "I", "int64": "q", "uint64": "Q", "bool": "B",
+}  # fmt: skip
 
 
 class InferenceSession:
@@ -55,6 +68,7 @@ class InferenceSession:
 
     def _open(self, providers: dict[str, dict[str, str]]) -> None:
         source = self._model_bytes if self._model_path is None else _source(self._model_path)
+        source = _with_values(source, self._options)
         order = list(dict.fromkeys(BACKENDS[name] for name in providers))
         threads = self._options.intra_op_num_threads or None
         try:
@@ -63,10 +77,14 @@ class InferenceSession:
         except webinfer.WebinferError as error:
             raise translated(error, _is_model(source)) from error
         self._providers = providers
+        _LOG.debug("a session on %s", ", ".join(providers))
+        self._write_optimized(source)
+        self._read_options()
         self._inputs, self._outputs = self._session.inputs, self._session.outputs  # as the file has them
         sizes = self._options.sizes_by_name
-        self._input_args = [_node_arg(info, sizes) for info in self._inputs]
-        self._output_args = [_node_arg(info, sizes) for info in self._outputs]
+        named = _size_names(self._bytes(), (*self._inputs, *self._outputs))
+        self._input_args = [_node_arg(info, sizes, named) for info in self._inputs]
+        self._output_args = [_node_arg(info, sizes, named) for info in self._outputs]
 
     # ----- what the model is
 
@@ -97,6 +115,54 @@ class InferenceSession:
 
     def _bytes(self) -> bytes:
         return self._model_bytes if self._model_path is None else Path(self._model_path).read_bytes()  # type: ignore[return-value]
+
+    def _write_optimized(self, source: Any) -> None:
+        """Writes the model where the options ask for it, as it is: webinfer optimizes while it loads."""
+        if not self._options.optimized_model_filepath:
+            return
+        entries = self._options._entries
+        weights = entries.get("session.optimized_model_external_initializers_file_name", "")
+        least = int(entries.get("session.optimized_model_external_initializers_min_size_in_bytes", "1024"))
+        _, data, beside = _parts(source)
+        files.written(data, Path(self._options.optimized_model_filepath), weights, least, beside)
+
+    def _read_options(self) -> None:
+        """Takes options that the model's properties hold, if the environment asks for it as ONNX Runtime has it."""
+        if os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") != "1" or "ort_config" not in self._properties:
+            return
+        try:
+            found = json.loads(self._properties["ort_config"]).get("session_options", {})
+        except (ValueError, AttributeError) as error:
+            raise failure(Fail, f"The model's ort_config is no JSON with session_options: {error}") from error
+        for name, value in found.items():
+            kind = type(getattr(self._options, name, value))
+            setattr(self._options, name, kind(value) if issubclass(kind, int) else value)
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where inputs are taken from: the processor's memory."""
+        return [CPU_MEMORY for _ in self._input_args]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where outputs are put: the processor's memory."""
+        return [CPU_MEMORY for _ in self._output_args]
+
+    def get_input_epdevices(self) -> list[None]:
+        """None for each input: webinfer has no plugins with devices of their own."""
+        return [None for _ in self._input_args]
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        """A row for each node of the file, if one provider runs them all.
+
+        Raises:  Fail unless the session was asked to keep it; NotImplemented where nodes may be on several providers
+        """
+        entry = "session.record_ep_graph_assignment_info"
+        if self._options._entries.get(entry) != "1":
+            raise failure(Fail, f"Session configuration entry '{entry}' must be set to \"1\" to retrieve this")
+        if list(self._providers) != [CPU]:
+            raise failure(
+                NotImplemented, "webinfer fuses nodes; `webinfer.load_sync(model).plan()` has each step's backend"
+            )
+        return [files.AssignedSubgraph(CPU, (node,)) for node in files.nodes(self._bytes())]
 
     def get_providers(self) -> list[str]:
         """The providers in use, in order."""
@@ -229,7 +295,8 @@ class InferenceSession:
             told = {"op_name": step["op"], "provider": next(iter(self._providers))}
             events.append({**span, "name": f"{step['op']}_{step['index']}_kernel_time", "args": told})
             at += step["ms"] * 1e3
-        Path(name).write_text(json.dumps(events), encoding="utf-8")
+        lines = ",\n".join(json.dumps(event) for event in events)  # a line each, as packages read it that know no JSON
+        Path(name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
         return name
 
 
@@ -248,6 +315,45 @@ def _source(path: str) -> Any:
     return {file.name: data, **{name: (file.parent / name).read_bytes() for name in beside}} if beside else data
 
 
+def _with_values(source: Any, options: SessionOptions) -> Any:
+    """The source with the initializers, sizes and files of the options; without any, it stays what it is.
+
+    Raises:  InvalidProtobuf
+    """
+    if not (options.initializers or options.files or options.sizes_by_denotation):
+        return source
+    name, data, beside = _parts(source)
+    try:
+        data = files.with_sizes(files.with_initializers(data, options.initializers), options.sizes_by_denotation)
+    except ValueError as error:
+        raise failure(InvalidProtobuf, str(error)) from error
+    beside |= options.files
+    wanted = formats.files_beside(memoryview(data), Path(name).stem)
+    return {name: data, **{key: beside[key] for key in wanted if key in beside}} if wanted else data
+
+
+def _parts(source: Any) -> tuple[str, bytes, dict[str, bytes]]:
+    """The name and the bytes of a model, and the files beside it that there are."""
+    if isinstance(source, Mapping):
+        (name, data), *others = source.items()
+        return name, data, dict(others)
+    if not isinstance(source, Path):
+        return "model.onnx", source, {}
+    data = source.read_bytes()
+    paths = {one: source.parent / one for one in formats.files_beside(memoryview(data), source.stem)}
+    return source.name, data, {one: path.read_bytes() for one, path in paths.items() if path.is_file()}
+
+
+def _size_names(model: bytes, infos: Sequence[Any]) -> dict[str, list[str]]:
+    """The names of sizes as an ONNX file has them, if some seem to have none: "None" is a name to ONNX Runtime."""
+    if not any("?" in info.shape for info in infos):
+        return {}
+    try:
+        return files.size_names(model)
+    except ValueError:  # of another format
+        return {}
+
+
 def _is_model(source: Any) -> bool:
     """Whether bytes, or a file's, are of a format that is known."""
     if isinstance(source, Mapping):
@@ -259,9 +365,12 @@ def _is_model(source: Any) -> bool:
     return True
 
 
-def _node_arg(info: Any, sizes: Mapping[str, int]) -> NodeArg:
+def _node_arg(info: Any, sizes: Mapping[str, int], named: Mapping[str, list[str]]) -> NodeArg:
     """An input or output in ONNX Runtime's words."""
-    shape = [sizes.get(size, size) if size != "?" else None for size in info.shape]
+    names = named.get(info.name, [])
+    told = [name or "?" for name in names] if len(names) == len(info.shape) else ["?"] * len(info.shape)
+    sized = [name if size == "?" else size for size, name in zip(info.shape, told, strict=True)]
+    shape = [sizes.get(size, size) if size != "?" else None for size in sized]
     return NodeArg(info.name, tensor_type(info.dtype), shape)
 
 
@@ -270,10 +379,8 @@ def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
 
     Raises:  InvalidArgument if its type, rank or sizes do not fit, in ONNX Runtime's words
     """
-    import numpy as np
-
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        value = np.asarray(value, dtype)
+        value = _as_array(value, arg, dtype)
     if str(value.dtype) != dtype and type_number(dtype):
         found = tensor_type(value.dtype)
         text = f"Unexpected input data type. Actual: ({found}) , expected: ({arg.type})"
@@ -293,7 +400,36 @@ def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
     return value
 
 
+def _as_array(value: Any, arg: NodeArg, dtype: str) -> Any:
+    """Lists and buffers as an array, or as a tensor where there is no NumPy.
+
+    Raises:  InvalidArgument if lists are uneven
+    """
+    try:
+        import numpy as np
+    except ImportError:
+        pass
+    else:
+        return np.asarray(value, dtype)
+    shape, flat = [], value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(flat, list | tuple):
+        flat = [flat]
+    else:
+        shape.append(len(flat))
+        while flat and isinstance(flat[0], list | tuple):
+            shape.append(len(flat[0]))
+            if any(not isinstance(row, list | tuple) or len(row) != shape[-1] for row in flat):
+                raise failure(InvalidArgument, f"The lists for input {arg.name} have different lengths")
+            flat = [number for row in flat for number in row]
+    if dtype not in _LETTERS:
+        raise failure(InvalidArgument, f"Lists of {dtype} need NumPy; give a webinfer.Tensor for input {arg.name}")
+    return webinfer.Tensor(array(_LETTERS[dtype], flat), tuple(shape), DType(dtype))
+
+
 def _array(tensor: Any) -> Any:
-    """A tensor as an array that may be written."""
-    array = tensor.numpy()
-    return array if array.flags.writeable else array.copy()
+    """A tensor as an array that may be written; the tensor itself where there is no NumPy."""
+    try:
+        found = tensor.numpy()
+    except ImportError:
+        return tensor
+    return found if found.flags.writeable else found.copy()

@@ -6,34 +6,51 @@ from collections.abc import Sequence
 from typing import Any
 
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented, failure
+from webinfer.compat.onnxruntime.memory import OrtDeviceVendorId
 from webinfer.compat.onnxruntime.types import numpy_name, tensor_type, type_number
 
-_DEVICES = ("cpu", "webgpu", "gpu")
+_DEVICES = ("cpu", "webgpu", "gpu")  # of arrays that webinfer takes
+_NUMBERS = {"cpu": 0, "gpu": 1, "cuda": 1, "dml": 1, "webgpu": 1, "webnn": 1, "cann": 3, "npu": 3}
+_VENDORS = {"cuda": OrtDeviceVendorId.NVIDIA, "dml": OrtDeviceVendorId.MICROSOFT}
 
 
 class OrtDevice:
     """A device by its type and number."""
 
-    def __init__(self, device_type: str, device_id: int = 0) -> None:
-        self._type, self._id = device_type, device_id
+    def __init__(self, device_type: str, device_id: int = 0, vendor_id: int = -1) -> None:
+        self._type, self._id, self._vendor = device_type, device_id, vendor_id
 
     @classmethod
     def make(cls, ort_device_name: str, device_id: int = 0, vendor_id: int = -1) -> OrtDevice:
-        """The device of this name: "cpu", "gpu" or "webgpu".
+        """The device of this name: one of ONNX Runtime's, "cpu", "gpu", "cuda", "webgpu" and others.
 
-        Raises:  Exception for others
+        Raises:  Exception for names that it does not have
         """
-        if ort_device_name.lower() not in _DEVICES:
-            raise Exception(f"Unsupported device type: {ort_device_name}; webinfer has {', '.join(_DEVICES)}")
-        return cls(ort_device_name.lower(), device_id)
+        if ort_device_name.lower() not in _NUMBERS:
+            raise Exception(f"Unsupported device type: {ort_device_name}; there are {', '.join(_NUMBERS)}")
+        return cls(ort_device_name.lower(), device_id, vendor_id)
 
-    def device_type(self) -> str:
-        """The device's type."""
-        return self._type
+    def device_type(self) -> int:
+        """The kind of the device: 0 is a CPU, 1 a GPU, 3 an NPU."""
+        return _NUMBERS[self._type]
 
     def device_id(self) -> int:
         """The device's number."""
         return self._id
+
+    def device_mem_type(self) -> int:
+        """0: memory of the device."""
+        return 0
+
+    def device_vendor_id(self) -> int:
+        """The vendor's number: what was given, or that of the name."""
+        return self._vendor if self._vendor >= 0 else int(_VENDORS.get(self._type, OrtDeviceVendorId.NONE))
+
+
+def check_memory(name: str) -> None:
+    """Raises Exception unless arrays can be given for this device: their memory is the processor's."""
+    if OrtDevice.make(name)._type not in _DEVICES:
+        raise Exception(f"Unsupported device type: {name}; webinfer has {', '.join(_DEVICES)}")
 
 
 class OrtValue:
@@ -45,7 +62,7 @@ class OrtValue:
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         """A value over an array."""
-        OrtDevice.make(device_type, device_id)
+        check_memory(device_type)
         return OrtValue(numpy_obj)
 
     @staticmethod
@@ -60,8 +77,15 @@ class OrtValue:
         """A value of zeros; `element_type` is NumPy's type or a number of onnx.TensorProto."""
         import numpy as np
 
-        OrtDevice.make(device_type, device_id)
+        check_memory(device_type)
         return OrtValue(np.zeros(tuple(shape), numpy_name(element_type)))
+
+    @staticmethod
+    def from_dlpack(data: Any) -> OrtValue:
+        """A value over what speaks DLPack, or over its capsule; the memory is shared."""
+        import numpy as np
+
+        return OrtValue(np.from_dlpack(data if hasattr(data, "__dlpack__") else _Capsule(data)))
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor: Any) -> OrtValue:
@@ -130,3 +154,16 @@ class OrtValue:
             found, needed = (f"{a.dtype} {a.shape}" for a in (np_arr, self._array))
             raise ValueError(f"The new value is {found}, needs {needed}")
         self._array[...] = np_arr
+
+
+class _Capsule:
+    """A capsule of DLPack in the processor's memory, as NumPy takes it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0

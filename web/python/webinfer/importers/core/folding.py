@@ -13,8 +13,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Constant, Node, TensorType, Value
+from webinfer.dtypes import DType, round_to_f32
+from webinfer.graph.dims import has_size, whole
+from webinfer.graph.ir import Constant, Node, SizeConstant, TensorType, Value
 from webinfer.ops.movement import strided_copies
 
 _MAX_ELEMENTS = 1024
@@ -58,15 +59,21 @@ _REDUCTIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
 def fold(node: Node, floats: bool = False) -> Value | None:
     """The node's result as a constant, or None if it is not small work on constants (`floats`: of float32 too)."""
     y = node.outputs[0].type
-    if len(node.outputs) != 1 or not _is_small(y, floats):
+    if len(node.outputs) != 1 or has_size(y.shape) or not _is_small(y, floats):
         return None
     inputs: list[Value] = []
     for value in node.inputs:
         if value is None or value.constant is None or value.constant.sparsity is not None:
             return None
-        if not _is_small(value.type, floats) or value.constant.stored is not value.type.dtype:
+        if (
+            has_size(value.type.shape)
+            or not _is_small(value.type, floats)
+            or value.constant.stored is not value.type.dtype
+        ):
             return None
         inputs.append(value)
+    if any(isinstance(value.constant, SizeConstant) for value in inputs) or has_size(node.attrs):
+        return _fold_sizes(node, inputs, y)
     real = any(t.dtype is DType.FLOAT32 for t in (y, *(value.type for value in inputs)))
     try:
         numbers = _compute_real(node, inputs, y) if real else _compute(node, inputs, y)
@@ -84,6 +91,30 @@ def fold(node: Node, floats: bool = False) -> Value | None:
     return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
 
 
+def _fold_sizes(node: Node, inputs: list[Value], y: TensorType) -> Value | None:
+    """As `fold`, of numbers that follow the sizes of inputs: the result follows them too.
+
+    Whether int32 holds them is asked for each; int64 holds what sizes make.
+    """
+    real = any(t.dtype is DType.FLOAT32 for t in (y, *(value.type for value in inputs)))
+    try:
+        numbers = _compute_real(node, inputs, y) if real else _compute(node, inputs, y)
+    except (ArithmeticError, ValueError):
+        return None
+    if y.dtype is DType.FLOAT32:  # whole numbers, which float32 must hold; others are none that follow sizes
+        low, high = -(2**24), 2**24
+        numbers = numbers and [n if has_size(n) else round_to_f32(n) for n in numbers]
+    else:
+        low, high = y.dtype.range
+    if numbers is None or any(n is None or not low <= n <= high for n in numbers):
+        return None
+    if has_size(numbers):
+        return Value(node.outputs[0].name, y, SizeConstant(numbers, y.dtype))
+    return Value(
+        node.outputs[0].name, y, Constant(memoryview(struct.pack(f"<{y.size}{y.dtype.letter}", *numbers)), y.dtype)
+    )
+
+
 def _is_small(type: TensorType, floats: bool) -> bool:
     if type.dtype is DType.FLOAT32:
         return floats and type.size <= _MAX_REAL
@@ -95,8 +126,8 @@ def _compute_real(node: Node, inputs: list[Value], y: TensorType) -> list[Any] |
     name = node.op.name
     if name == "cast":
         if y.dtype is DType.FLOAT32 or y.dtype is DType.BOOL:
-            return [n != 0 if y.dtype is DType.BOOL else float(n) for n in inputs[0].numbers()]
-        return [int(n) for n in inputs[0].numbers()]
+            return [n != 0 if y.dtype is DType.BOOL else _as_float(n) for n in inputs[0].numbers()]
+        return [whole(n) for n in inputs[0].numbers()]
     if any(n != n for value in inputs for n in value.numbers()):
         return None  # what a NaN becomes is the kernels' matter
     if name in _REAL and getattr(node.attrs, "activation", "none") == "none":
@@ -109,10 +140,15 @@ def _compute_real(node: Node, inputs: list[Value], y: TensorType) -> list[Any] |
     return _copy(node, inputs, y, float) if name in ("concat", "slice", "transpose", "expand") else None
 
 
+def _as_float(number: Any) -> Any:
+    """`float(number)` that lets a size be one."""
+    return number if has_size(number) else float(number)
+
+
 def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
     name = node.op.name
     if name in ("reshape", "identity", "cast"):
-        convert = bool if y.dtype is DType.BOOL else int
+        convert = bool if y.dtype is DType.BOOL else whole
         return [convert(n) for n in inputs[0].numbers()]
     if name in _ELEMENTWISE:
         if getattr(node.attrs, "activation", "none") != "none":
@@ -126,7 +162,7 @@ def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None
     return _copy(node, inputs, y)
 
 
-def _copy(node: Node, inputs: list[Value], y: TensorType, convert: Callable[[Any], Any] = int) -> list[Any] | None:
+def _copy(node: Node, inputs: list[Value], y: TensorType, convert: Callable[[Any], Any] = whole) -> list[Any] | None:
     copies = strided_copies(node.op, [value.type for value in inputs], y, node.attrs)
     if copies is None:
         return None

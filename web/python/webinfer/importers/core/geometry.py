@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_STRIDE
 from webinfer.importers.core.operation import BaseOperation
+from webinfer.importers.core.spans import Span, span_of
 from webinfer.importers.core.steps import QUANTIZED
 from webinfer.ops import movement as mv
 
@@ -87,12 +88,12 @@ class _Cut:
 
     def whole(self, size: int) -> None:
         """Keeps an axis as it is."""
-        self.range(range(size))
+        self.span(Span(0, size))
 
-    def range(self, positions: range) -> None:
+    def span(self, positions: Span) -> None:
         """Keeps these positions of an axis."""
-        self.add(positions.start, len(positions), positions.step)
-        self.shape.append(len(positions))
+        self.add(positions.start, positions.count, positions.step)
+        self.shape.append(positions.count)
 
     def add(self, start: int, size: int, step: int) -> None:
         """Notes the slice of the next axis of x."""
@@ -136,7 +137,7 @@ def strided_slice(
             if dropped:
                 _drop_axis(op, cut, x.type.shape[axis], first, start, step)
             else:
-                cut.range(range(*slice(start, stop, step).indices(x.type.shape[axis])))
+                cut.span(span_of(start, stop, step, x.type.shape[axis]))
             axis += 1
     for size in x.type.shape[axis:]:
         cut.whole(size)
@@ -200,7 +201,7 @@ def batch_to_space(op: BaseOperation) -> Value:
     full = [size * block for size, block in zip(space, blocks, strict=True)]
     x = op.reshape(x, (n, *full, *inner))
     sizes = [size - p - q for size, p, q in zip(full, before, after, strict=True)]
-    if min((*sizes, 0)) < 0:
+    if any(size < 0 for size in sizes):
         op.fail(f"crops {before}, {after} are larger than {full}")
     starts = (0, *before, *(0,) * len(inner))
     attrs = mv.SliceAttrs(starts if x.type.size else (0,) * x.type.rank, (n, *sizes, *inner), (1,) * x.type.rank)

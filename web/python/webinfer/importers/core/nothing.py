@@ -13,6 +13,7 @@ from typing import Any
 from webinfer.graph.ir import Constant, Op, TensorType, Value
 from webinfer.importers.core.steps import pack
 from webinfer.ops.activation import Activation
+from webinfer.ops.conv import CONV2D, CONV_TRANSPOSE2D
 from webinfer.ops.elementwise import ADD, BinaryAttrs
 from webinfer.ops.matmul import MATMUL
 from webinfer.ops.reduce import (
@@ -40,6 +41,8 @@ def of_nothing(op: Op, inputs: Sequence[Value | None], attrs: Any, emit: Emit) -
         return None
     if op is MATMUL:
         return _product(inputs, attrs, emit)
+    if op in (CONV2D, CONV_TRANSPOSE2D):
+        return _convolution(op, inputs, attrs, emit)
     if op not in _NUMBERS:
         return None
     kind = TensorType(reduced_shape(op.name, x.type.shape, attrs.axes, attrs.keep_dims), x.type.dtype)
@@ -48,6 +51,17 @@ def of_nothing(op: Op, inputs: Sequence[Value | None], attrs: Any, emit: Emit) -
         low, high = kind.dtype.range
         number = 0 if math.isnan(number) else low if number < 0 else high
     return Value("nothing", kind, Constant(memoryview(pack([number], kind.dtype) * kind.size), kind.dtype))
+
+
+def _convolution(op: Op, inputs: Sequence[Value | None], attrs: Any, emit: Emit) -> Value | None:
+    """A convolution that reads padding alone, or no channels: zeros, or the bias."""
+    _, w, *others = inputs
+    (kind,) = op.result_types([None if value is None else value.type for value in inputs], attrs)
+    bias, *more = [*others, None]
+    if w is None or any(more) or attrs.out_type is not None or attrs.activation is not Activation.NONE:
+        return None
+    zeros = Value("zeros", kind, Constant(memoryview(bytes(kind.nbytes)), kind.dtype))
+    return zeros if bias is None else emit(ADD, [zeros, bias], BinaryAttrs())
 
 
 def _product(inputs: Sequence[Value | None], attrs: Any, emit: Emit) -> Value | None:

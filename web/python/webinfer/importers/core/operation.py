@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
+from webinfer.graph.dims import whole
 from webinfer.graph.ir import Op, Value, apply
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_DECIDING, MAX_READ
@@ -123,7 +124,7 @@ class BaseOperation(Steps):
 
     def integer(self, key: Any) -> int:
         """The only number of an input, a whole one."""
-        return int(self._single(key, self.integers(key)))
+        return whole(self._single(key, self.integers(key)))  # type: ignore[no-any-return]
 
     def scalar(self, key: Any) -> int | float | bool:
         """The only number of an input, of any type."""
@@ -208,16 +209,25 @@ AnyOperation = TypeVar("AnyOperation", bound=BaseOperation)
 Convert = Callable[[AnyOperation], Value | Sequence[Value]]
 
 
-def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None, str]], problems: Problems) -> None:
+Stopped = Callable[[int, tuple[int, ...], DataDependentValue], bool]
+
+
+def convert_all(
+    steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None, str]], problems: Problems,
+    stopped: Stopped | None = None,
+) -> None:  # fmt: skip
     """Converts operators in the file's order; what is not supported is added to `problems`, and the walk goes on.
 
     Each operator comes with its converter and with the obstacle that keeps it from being converted, "" if none.
+    `stopped` is told the first operator that depends on data: its number, the writer's mark before it and the error. It
+    says whether to go on, to find what is not supported.
 
     Raises:  ModelFormatError if the file breaks a rule; LimitError; DataDependentValue if the rest depends on data and
              nothing is unsupported
     """
     waiting: DataDependentValue | None = None
-    for operation, convert, obstacle in steps:
+    for number, (operation, convert, obstacle) in enumerate(steps):
+        mark = operation.writer.mark()
         operation.writer.count_operator()
         guessed, before = problems.guessed(operation.inputs), operation.writer.position
         if convert is None or obstacle:
@@ -230,6 +240,8 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
             except Refusal as refusal:
                 _note(operation, () if guessed else refusal.reasons, problems)
             except DataDependentValue as unknown:
+                if waiting is None and stopped is not None and not stopped(number, mark, unknown):
+                    raise
                 waiting = waiting or unknown  # the walk goes on, to find what is not supported
                 _note(operation, (), problems)
             except operation.wrong as error:

@@ -6,7 +6,7 @@ session then runs the graph up to that value and imports the model again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ class KnownValues:
     known: Mapping[Key, Any] = field(default_factory=dict)  # bytes of a value; types of what a loop gives
     only_open: bool = False  # whether sizes that the file fixes keep what it says
     others: bool = False  # whether sizes may be given for names that are no inputs
+    kept: dict[str, Any] = field(default_factory=dict)  # what a reader keeps from one reading of a file to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,17 @@ class DynamicLoop:
 
 
 class DataDependentValue(Exception):
-    """The graph as far as it was read. Its outputs decide what follows: one value, or what `turns` begin with."""
+    """The graph as far as it was read. Its outputs decide what follows: one value, or what `turns` begin with.
+
+    `resume` goes on from there with the values that are known by then, where the format's reader can; it may be called
+    several times. `live` are values that what follows may read, as far as the reader can tell.
+    """
 
     def __init__(self, graph: Graph, key: Key, turns: DynamicLoop | None) -> None:
         super().__init__(f"{', '.join(v.name for v in graph.outputs)} of {graph.name} are known at run time only")
         self.graph, self.key, self.turns = graph, key, turns
+        self.resume: Callable[[Mapping[Key, Any]], Graph] | None = None
+        self.live: Sequence[Value] = ()
         self.outputs: Sequence[Value] = ()  # what the file says of the outputs; a name may stand for a size
 
 

@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Constant, Op, Quantization, TensorType, Value
+from webinfer.graph.dims import has_size
+from webinfer.graph.ir import Constant, Op, Quantization, SizeConstant, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
 
+SIZED = (DType.INT32, DType.INT64)  # element types of constants that may follow sizes
 QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)  # any operator fuses these
 _ACTIVATIONS = {
@@ -58,6 +60,8 @@ class Steps:
     def constant(self, numbers: Sequence[float], dtype: DType, shape: Sequence[int] | None = None) -> Value:
         """A new constant, of rank 1 unless a shape is given."""
         kind = TensorType((len(numbers),) if shape is None else tuple(shape), dtype)
+        if dtype in SIZED and has_size(numbers):
+            return Value("sizes", kind, SizeConstant(numbers, dtype))
         return Value("constant", kind, Constant(memoryview(pack(numbers, dtype)), dtype))
 
     def scalar_of(self, number: float, dtype: DType) -> Value:
@@ -67,6 +71,8 @@ class Steps:
     def zeros(self, shape: Sequence[int], dtype: DType) -> Value:
         """A new constant of zeros."""
         kind = TensorType(tuple(shape), dtype)
+        if has_size(kind.shape):
+            return self.expand(self.scalar_of(0, dtype), shape)
         return Value("zeros", kind, Constant(memoryview(bytes(kind.nbytes)), dtype))
 
     def empty(self, shape: Sequence[int], dtype: DType, quant: Quantization | None = None) -> Value:
@@ -115,7 +121,7 @@ class Steps:
 
     def expand(self, x: Value, shape: Sequence[int]) -> Value:
         """x repeated along its axes of size 1."""
-        if min(shape, default=0) < 0:
+        if any(d < 0 for d in shape):
             self.fail(f"shape {tuple(shape)} has a negative size")
         return x if x.type.shape == tuple(shape) else self.emit(mv.EXPAND, [x], mv.ExpandAttrs(tuple(shape)))
 
@@ -136,7 +142,7 @@ class Steps:
 
     def pieces(self, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
         """x cut along an axis into parts of these sizes."""
-        if sum(sizes) != x.type.shape[axis] or min(sizes, default=0) < 0:
+        if sum(sizes) != x.type.shape[axis] or any(size < 0 for size in sizes):
             self.fail(f"sizes {tuple(sizes)} do not make axis {axis} of {x.type.shape}")
         starts = itertools.accumulate(sizes, initial=0)
         return [self.cut(x, axis, start, size) for start, size in zip(starts, sizes, strict=False)]

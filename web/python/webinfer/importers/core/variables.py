@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webinfer.graph.ir import Graph, State, TensorType, Value
 
@@ -26,6 +26,12 @@ class Variables:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._found: dict[str, Variable] = {}
+
+    def copied(self, graph: Graph) -> Variables:
+        """The variables as they are at this point, for a copy of the graph."""
+        copy = Variables(graph)
+        copy._found = {name: replace(variable) for name, variable in self._found.items()}
+        return copy
 
     def read(self, name: str, type: TensorType, initial: memoryview | None) -> Value:
         """The value of a variable at this point; `initial` is what it holds before the first run."""

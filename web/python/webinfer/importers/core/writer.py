@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError, ShapeError
+from webinfer.graph.dims import whole
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.positions import known_outside
 from webinfer.graph.printer import safe_name
@@ -77,6 +78,8 @@ class GraphWriter:
     def add(self, node: Node, what: object) -> list[Value]:
         """The results of a node that is now part of the graph; small integer work on constants is done at once.
 
+        A node whose results have no elements is left out: they are constants.
+
         Raises:  LimitError naming `what` if the graph or a result becomes too large
         """
         for value in node.outputs:
@@ -89,10 +92,25 @@ class GraphWriter:
         if not self.graph.clamps_positions and (outside := known_outside(node)) is not None:
             number, axis = outside
             raise ModelFormatError(f"{what}: position {number} is not one of {axis.size} along the axis")
+        if not any(value.type.size for value in node.outputs):
+            return [_empty(value) for value in node.outputs]  # nothing to compute, whatever the operator
         if len(self.graph.nodes) >= MAX_NODES:
             raise LimitError(f"{what}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
         self.graph.nodes.append(node)
         return node.outputs
+
+    def mark(self) -> tuple[int, ...]:
+        """The point that is reached, for `copied`."""
+        return len(self.graph.nodes), self._folding_left, self._operators_left, self._loops
+
+    def copied(self, mark: tuple[int, ...]) -> GraphWriter:
+        """A writer that goes on from a point that this one had reached, at which no subgraph was being written."""
+        own = self.graph
+        copy = GraphWriter(own.name, 0, self._floats, self.known_values, own.clamps_positions)
+        copy.graph.inputs, copy.graph.nodes = list(own.inputs), own.nodes[: mark[0]]
+        copy.variables, copy.outer = self.variables.copied(copy.graph), dict(self.outer)
+        _, copy._folding_left, copy._operators_left, copy._loops = mark
+        return copy
 
     def key(self, value: Value) -> Key:
         """What tells a value that is computed or an input from all others; (-1, -1) for what is neither."""
@@ -255,6 +273,10 @@ class GraphWriter:
         return graph
 
 
+def _empty(value: Value) -> Value:
+    return Value(value.name, value.type, Constant(memoryview(b""), value.type.dtype))
+
+
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names themselves where they differ, else with a number behind."""
     used: dict[str, int] = {}
@@ -288,8 +310,8 @@ def bound_shape(
     """
     if wanted is None:
         return shape
-    bound = tuple(map(int, wanted))
-    if len(bound) != len(allowed) or any(d < 1 or s not in (-1, d) for d, s in zip(bound, allowed, strict=True)):
+    bound = tuple(map(whole, wanted))
+    if len(bound) != len(allowed) or any(d < 0 or s not in (-1, d) for d, s in zip(bound, allowed, strict=True)):
         listed = ", ".join("any" if s == -1 else str(s) for s in allowed)
         raise ShapeError(f"input {name!r} cannot have shape {bound}; the model allows ({listed})")
     check_bytes(bound, dtype, f"input {name!r}")

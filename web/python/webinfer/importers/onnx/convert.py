@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
+from webinfer.graph.dims import whole
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.core.operation import convert_all
-from webinfer.importers.core.partial_evaluation import DataDependentValue, KnownValues, OpenSizes
+from webinfer.importers.core.partial_evaluation import DataDependentValue, Key, KnownValues, OpenSizes
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
@@ -47,6 +50,7 @@ from webinfer.importers.onnx import (
     signal,
     softmax,
     stored,
+    support_vectors,
     suppression,
     training,
     tree_ensemble,
@@ -55,14 +59,23 @@ from webinfer.importers.onnx import (
     shapes as shape_family,
 )
 from webinfer.importers.onnx.layouts import View
-from webinfer.importers.onnx.model import GraphInfo, NodeInfo, ValueInfo, plain_domain, read_file
-from webinfer.importers.onnx.operation import Attributes, Context, Convert, Operation, Scope
+from webinfer.importers.onnx.model import GraphInfo, ModelInfo, NodeInfo, ValueInfo, plain_domain, read_file
+from webinfer.importers.onnx.operation import (
+    Attributes,
+    Context,
+    Convert,
+    Operation,
+    Scope,
+    computed_values,
+    scope_copy,
+)
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
     attention, bits, control, conv, deform_conv, elementwise, gather, grouped_attention, linear_models, loss, matmul,
     movement, ngrams, normalization, optimized, pattern, pool, quantized, random, recurrent, reduce, regions, resize,
-    sampling, scan, sequences, shape_family, signal, softmax, stored, suppression, training, tree_ensemble,
+    sampling, scan, sequences, shape_family, signal, softmax, stored, support_vectors, suppression,
+    training, tree_ensemble,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
@@ -82,7 +95,7 @@ def read_onnx(
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
              with a known_values, DataDependentValue
     """
-    model = read_file(data, name)
+    model = _file(data, name, known_values)
     context = Context(model, GraphWriter(name, floats=True, known_values=known_values), external or {}, _run)
     problems = Problems(context.guessed)
     version = model.opsets.get("", 0)
@@ -92,13 +105,57 @@ def read_onnx(
     scope: Scope = ChainMap()
     _add_constants(context, model.graph, scope, problems)
     _add_inputs(context, shapes, scope, problems)
+    return _converted(context, scope, problems, 0)
+
+
+def _file(data: memoryview, name: str, known_values: KnownValues | None) -> ModelInfo:
+    """The file's records, which are read once for all graphs that are made of a file part by part."""
+    kept = {} if known_values is None else known_values.kept
+    if kept.get("data") is not data.obj or kept["name"] != name:
+        kept |= {"data": data.obj, "name": name, "model": read_file(data, name), "surveyed": False}
+    model: ModelInfo = kept["model"]
+    return model
+
+
+def _converted(context: Context, scope: Scope, problems: Problems, first: int) -> Graph:
+    """The graph, from the operator of number `first` on."""
+    graph, known_values = context.model.graph, context.writer.known_values
+
+    def stopped(number: int, mark: tuple[int, ...], unknown: DataDependentValue) -> bool:
+        at = first + number
+        before, later = context.copied(context.writer.copied(mark)), _read_later(context.model, at, scope)
+        kept = scope_copy(later, before.writer.graph.nodes)
+        unknown.live = [v for value in kept.values() for v in computed_values(value) if not v.is_constant]
+        unknown.resume = functools.partial(_resumed, before, kept, at)
+        return known_values is None or not known_values.kept.get("surveyed")  # once for a file is enough
+
     try:
-        convert_all(_steps(context, model.graph, scope, {}, model.opsets), problems)
+        convert_all(_steps(context, graph, scope, {}, context.model.opsets, first), problems, stopped)
         problems.check()
         return _finish(context, scope)
     except DataDependentValue as unknown:
-        unknown.outputs = [_declared(info) for info in model.graph.outputs]
+        if known_values is not None:
+            known_values.kept["surveyed"] = True
+        unknown.outputs = [_declared(info) for info in graph.outputs]
         raise
+
+
+def _resumed(before: Context, scope: Scope, first: int, known: Mapping[Key, Any]) -> Graph:
+    """As `_converted`, from what was read before that operator, which is left as it is."""
+    context = before.copied(before.writer.copied(before.writer.mark()))
+    assert context.writer.known_values is not None
+    context.writer.known_values = replace(context.writer.known_values, known=known)
+    return _converted(context, scope_copy(scope, context.writer.graph.nodes), Problems(context.guessed), first)
+
+
+def _read_later(model: ModelInfo, first: int, scope: Scope) -> Scope:
+    """Those values of a scope that operators from `first` on or outputs name."""
+    if not model.last_reads:
+        for place, node in enumerate(model.graph.nodes):
+            model.last_reads |= dict.fromkeys(node.reads(), place)
+        model.last_reads |= dict.fromkeys((info.name for info in model.graph.outputs), len(model.graph.nodes))
+    last = model.last_reads
+    return ChainMap({name: value for name, value in scope.items() if last.get(name, -1) >= first})
 
 
 def _finish(context: Context, scope: Scope) -> Graph:
@@ -142,9 +199,9 @@ def _run(context: Context, graph: GraphInfo, scope: Scope, given: Attributes, do
 
 
 def _steps(
-    context: Context, graph: GraphInfo, scope: Scope, given: Attributes, opsets: Mapping[str, int]
+    context: Context, graph: GraphInfo, scope: Scope, given: Attributes, opsets: Mapping[str, int], first: int = 0
 ) -> Iterator[tuple[Operation, Convert | None, str]]:
-    for info in graph.nodes:
+    for info in graph.nodes[first:] if first else graph.nodes:
         domain = plain_domain(info.domain)
         operation = Operation(info, context, scope, opsets.get(domain, 0) or opsets.get("", 0), given)
         function = context.model.functions.get((domain, info.op))
@@ -241,7 +298,7 @@ def _bound_names(infos: list[ValueInfo], shapes: Shapes) -> dict[str, int]:
         if wanted is None or info.shape is None or len(wanted) != len(info.shape):
             continue
         for dimension, size in zip(info.shape, wanted, strict=True):
-            if isinstance(dimension, str) and dimension and sizes.setdefault(dimension, int(size)) != int(size):
+            if isinstance(dimension, str) and dimension and sizes.setdefault(dimension, whole(size)) != whole(size):
                 raise ShapeError(f"size {dimension!r} is bound to {sizes[dimension]} and, by {info.name!r}, to {size}")
     return sizes
 

@@ -47,13 +47,21 @@ def _gather_elements(op: Operation) -> Value:
 
 
 def _gather_nd(op: Operation) -> Value:
-    attrs = gather.GatherNdAttrs(op.whole("batch_dims", 0))
-    return op.emit(gather.GATHER_ND, [op.value(0), op.value(1)], attrs)
+    x, positions, batches = op.value(0), op.value(1), op.whole("batch_dims", 0)
+    if positions.type.rank and not positions.type.shape[-1]:  # names no axis: all of x, for each position
+        outer, inner = positions.type.shape[:-1], x.type.shape[batches:]
+        if not 0 <= batches <= len(outer) or outer[:batches] != x.type.shape[:batches]:
+            op.fail(f"positions {positions.type.shape} do not fit {x.type.shape} with {batches} batch axes")
+        within = (*outer[:batches], *[1] * (len(outer) - batches), *inner)
+        return op.expand(op.reshape(x, within), (*outer, *inner))
+    return op.emit(gather.GATHER_ND, [x, positions], gather.GatherNdAttrs(batches))
 
 
 def _scatter_elements(op: Operation) -> Value:
     x, positions, updates = (op.value(i) for i in range(3))
     axis, kind = op.axis(op.whole("axis", 0), x.type.rank), op.word("reduction", "none")
+    if not positions.type.size and positions.type.shape == updates.type.shape:
+        return x  # no updates
     apart = [p != d for i, (p, d) in enumerate(zip(positions.type.shape, x.type.shape, strict=True)) if i != axis]
     if kind == "none" and not any(apart):
         return op.emit(gather.SCATTER_ELEMENTS, [x, positions, updates], gather.ElementsAttrs(axis))

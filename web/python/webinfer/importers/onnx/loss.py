@@ -49,7 +49,7 @@ def _reduced(op: Operation, loss: Value, factor: Value | None, shape: tuple[int,
     if how == "none":
         return op.reshape(loss, shape)
     whole = red.ReduceAttrs((0, 1, 2))
-    if how == "mean" and factor is None:
+    if how == "mean" and factor is None and loss.type.size:  # of nothing: 0, as the function's ReduceMean has it
         return op.emit(red.REDUCE_MEAN, [loss], whole)
     total = op.emit(red.REDUCE_SUM, [loss], whole)
     if how == "sum" or factor is None:

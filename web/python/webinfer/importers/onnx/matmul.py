@@ -8,6 +8,7 @@ from webinfer.importers.core.whole_product import whole_product
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
+from webinfer.ops import movement as mv
 
 
 def product(op: Operation, a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Value:
@@ -79,8 +80,10 @@ def _determinant(op: Operation) -> Value:
     """Of matrices of up to four rows, by their first rows."""
     x = op.value(0)
     size = x.type.shape[-1] if x.type.rank > 1 else 0
-    if size < 1 or x.type.shape[-2] != size or not x.type.dtype.is_float:
+    if x.type.rank < 2 or x.type.shape[-2] != size or not x.type.dtype.is_float:
         op.fail(f"{x.type} is no square matrix")
+    if not size:  # an empty product
+        return op.emit(mv.EXPAND, [op.scalar_of(1.0, x.type.dtype)], mv.ExpandAttrs(x.type.shape[:-2]))
     if size > 4:
         op.refuse(f"matrices of {size} rows")
     flat = op.reshape(x, (*x.type.shape[:-2], size * size))

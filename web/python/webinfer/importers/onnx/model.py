@@ -1,5 +1,8 @@
 """An ONNX file as plain records: nodes, attributes, tensors, inputs, outputs. Read once, checked while it is read.
 
+The classes compare by identity and have no text of their own: to make those would be a tenth of the importer's import
+in a page.
+
 Source:  onnx v1.23, onnx/onnx.proto
 """
 
@@ -20,7 +23,7 @@ MAX_DIMS = 64  # sizes that one tensor lists; more than MAX_RANK is refused when
 MAX_FUNCTIONS = 10_000
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Tensor:
     """A tensor of the file: its bytes as they lie there, or its numbers in one of the typed lists."""
 
@@ -36,7 +39,7 @@ class Tensor:
     is_external: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Attribute:
     """One attribute: whichever of its values the file gives."""
 
@@ -46,7 +49,7 @@ class Attribute:
     refers: str = ""  # an attribute of the function that is called, instead of a value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class NodeInfo:
     """One operator as the file lists it."""
 
@@ -73,7 +76,7 @@ class NodeInfo:
                     yield from value.outer()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ValueInfo:
     """What the file says of a value; a size is a number, a name, or "" where nothing is said."""
 
@@ -83,7 +86,7 @@ class ValueInfo:
     container: str = ""  # sequence, optional, map: not a tensor
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class GraphInfo:
     """A graph of the file: the model's own, or the body of a branch, a loop or a function."""
 
@@ -92,7 +95,7 @@ class GraphInfo:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     inputs: list[ValueInfo] = field(default_factory=list)
     outputs: list[ValueInfo] = field(default_factory=list)
-    declared: dict[str, ValueInfo] = field(default_factory=dict)
+    declared: list[memoryview] = field(default_factory=list)  # what is said of values inside: `value_info` reads it
     defaults: dict[str, Attribute] = field(default_factory=dict)  # of a function's attributes
     opsets: dict[str, int] = field(default_factory=dict)
     sparse: int = 0
@@ -104,7 +107,7 @@ class GraphInfo:
         return {*(name for node in self.nodes for name in node.reads()), *(info.name for info in self.outputs)} - own
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ModelInfo:
     """The whole file."""
 
@@ -112,6 +115,7 @@ class ModelInfo:
     graph: GraphInfo
     opsets: dict[str, int]
     functions: dict[tuple[str, str], GraphInfo]
+    last_reads: dict[str, int] = field(default_factory=dict)  # by name, the graph's last node that reads it, once asked
 
 
 _SINGLES = {1: 0.0, 2: 0, 3: ""}
@@ -293,8 +297,7 @@ class _Parser:
             elif number == 12:
                 graph.outputs.append(self.value_info(part))
             elif number == 13:
-                info = self.value_info(part)
-                graph.declared[info.name] = info
+                graph.declared.append(part)  # there are as many as nodes, and only outlines read them
             elif number == 15:
                 graph.sparse += 1
         graph.nodes = in_order(graph.nodes)
@@ -355,6 +358,14 @@ def in_order(nodes: list[NodeInfo]) -> list[NodeInfo]:
                 return nodes  # a cycle, which is an error where it is read
             waiting += [(other, False) for other in reversed(before[place]) if other not in done]
     return order
+
+
+def value_info(data: memoryview, name: str) -> ValueInfo:
+    """What the file of this name says of one value.
+
+    Raises:  ModelFormatError if the bytes break a rule
+    """
+    return _Parser(name).value_info(data)
 
 
 def plain_domain(domain: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Value
+from webinfer.importers.core.spans import Span, span_of
 from webinfer.importers.onnx.layouts import Arranged
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import movement as mv
@@ -31,7 +32,7 @@ def _reshape(op: Operation) -> Value:
         if any(d == 0 and i >= len(shape) for i, d in enumerate(wanted)):
             op.fail(f"shape {wanted} keeps axes that {shape} lacks")
         wanted = [shape[i] if d == 0 else d for i, d in enumerate(wanted)]
-    if wanted.count(-1) > 1 or min((*wanted, 0)) < -1:
+    if wanted.count(-1) > 1 or any(d < -1 for d in wanted):
         op.fail(f"{wanted} is no shape")
     if -1 in wanted:
         rest, size = -math.prod(wanted), math.prod(shape)
@@ -54,7 +55,7 @@ def _squeeze(op: Operation) -> Value:
     x = op.arranged(0)
     rank = len(x.perm)
     wanted = op.numbers_or(1, "axes")
-    axes = [i for i, d in enumerate(x.shape) if d == 1] if wanted is None else [op.axis(a, rank) for a in wanted]
+    axes = [op.axis(a, rank) for a in wanted or ()] or [i for i, d in enumerate(x.shape) if d == 1]
     if any(x.shape[axis] != 1 for axis in axes):
         op.fail(f"axes {axes} of {x.shape} are not all of size 1")
     gone = {x.perm[axis] for axis in axes}
@@ -118,24 +119,24 @@ def _slice(op: Operation) -> Value:
     steps = op.integers(4) if op.optional(4) is not None else (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         op.fail(f"starts {starts}, ends {ends}, axes {axes}, steps {steps} do not belong together")
-    ranges = [range(size) for size in x.shape]
+    ranges = [Span(0, size) for size in x.shape]
     for axis, start, end, step in zip((op.axis(a, rank) for a in axes), starts, ends, steps, strict=True):
-        ranges[axis] = range(*slice(start, end, step).indices(x.shape[axis]))
+        ranges[axis] = span_of(start, end, step, x.shape[axis])
     return op.view(_cut(op, x, ranges), x.perm)
 
 
-def _cut(op: Operation, x: Arranged, ranges: Sequence[range]) -> Value:
+def _cut(op: Operation, x: Arranged, ranges: Sequence[Span]) -> Value:
     """The positions of each axis, as users know axes."""
-    if all(len(r) == d and r.step == 1 for r, d in zip(ranges, x.shape, strict=True)):
+    if all(r.count == d and r.step == 1 for r, d in zip(ranges, x.shape, strict=True)):
         return x.value
-    if any(len(r) == 0 for r in ranges):  # nothing is moved, be the other axes read backwards
-        ranges = [range(len(r)) for r in ranges]
+    if any(r.count == 0 for r in ranges):  # nothing is moved, be the other axes read backwards
+        ranges = [Span(0, r.count) for r in ranges]
     return op.emit(
         mv.SLICE,
         [x.value],
         mv.SliceAttrs(
             x.reordered([r.start for r in ranges]),
-            x.reordered([len(r) for r in ranges]),
+            x.reordered([r.count for r in ranges]),
             x.reordered([r.step for r in ranges]),
         ),
     )
@@ -152,12 +153,12 @@ def _split(op: Operation) -> list[Value]:
         parts = tuple(max(0, min(each, size - i * each)) for i in range(count))
         if count < 1 or (op.opset < 18 and size % count):
             op.fail(f"{size} elements do not split into {count} parts")
-    if sum(parts) != size or min((*parts, 0)) < 0:
+    if sum(parts) != size or any(part < 0 for part in parts):
         op.fail(f"parts {parts} do not add up to {size}")
     results, start = [], 0
     for part in parts:
-        ranges = [range(d) for d in x.shape]
-        ranges[axis] = range(start, start + part)
+        ranges = [Span(0, d) for d in x.shape]
+        ranges[axis] = Span(start, part)
         results.append(op.view(_cut(op, x, ranges), x.perm))
         start += part
     return results
@@ -198,7 +199,8 @@ def _pad(op: Operation) -> Value:
     before, after = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
-    ranges = [range(max(-p, 0), d - max(-q, 0)) for p, q, d in zip(before, after, x.shape, strict=True)]
+    cut = [(max(-p, 0), max(-q, 0)) for p, q in zip(before, after, strict=True)]
+    ranges = [Span(first, max(d - first - last, 0)) for (first, last), d in zip(cut, x.shape, strict=True)]
     value = _cut(op, x, ranges)  # negative pads cut off
     grown = [[max(n, 0) for n in side] for side in (before, after)]
     if mode == "wrap":

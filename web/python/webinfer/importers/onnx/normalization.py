@@ -85,9 +85,17 @@ def layer_normalized(
     return y if bias is None else op.binary(ew.ADD, y, bias), mean, deviation
 
 
+def _normalized(op: Operation, x: Value) -> int:
+    """The first of the axes that are normalised, which must hold elements."""
+    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    if 0 in x.type.shape[axis:]:
+        op.fail(f"axes from {axis} on of {x.type.shape} hold nothing to normalise")
+    return axis
+
+
 def _layer_normalization(op: Operation) -> list[Value]:
     x = op.value(0)
-    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    axis = _normalized(op, x)
     y, mean, deviation = layer_normalized(op, x, axis, op.value(1), op.optional(2), op.real("epsilon", 1e-5))
     if len([o for o in op.info.outputs if o]) == 1:
         return [y]
@@ -96,7 +104,7 @@ def _layer_normalization(op: Operation) -> list[Value]:
 
 def _rms_normalization(op: Operation) -> Value:
     x = op.value(0)
-    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    axis = _normalized(op, x)
     return op.binary(ew.MUL, root_mean_squared(op, x, axis, op.real("epsilon", 1e-5)), op.value(1))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ModelFormatError
-from webinfer.graph.ir import Value
+from webinfer.graph.ir import Node, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
@@ -32,6 +32,42 @@ class Context:
     external: External
     run: Callable[[Context, GraphInfo, Scope, Attributes, str], list[Value]]
     guessed: set[int | str] = field(default_factory=set)  # names of values that could not be made
+
+    def copied(self, writer: GraphWriter) -> Context:
+        """The same file, written by another writer."""
+        return replace(self, writer=writer, guessed=set(self.guessed))
+
+
+def computed_values(value: Value) -> list[Value]:
+    """What is computed of a value of the file: a view's source, and what was written out of it; a list's items."""
+    if isinstance(value, Listed):
+        return [one for item in value.items if item is not None for one in computed_values(item)]
+    if isinstance(value, View):
+        return [value.source, *([] if value.dense is None else [value.dense])]
+    return [value]
+
+
+def scope_copy(scope: Scope, nodes: Sequence[Node]) -> Scope:
+    """A scope of the whole file's graph for other graphs that begin with these nodes; views forget later ones."""
+    made = {value for node in nodes for value in node.outputs}
+    copies: dict[Value, Value] = {}
+
+    def copied(value: Value) -> Value:
+        if value not in copies:
+            copies[value] = copy(value)
+        return copies[value]
+
+    def copy(value: Value) -> Value:
+        if isinstance(value, Listed):
+            return Listed([item and copied(item) for item in value.items], value.element)
+        if not isinstance(value, View):
+            return value
+        view = View(value.name, value.source, value.perm)
+        view.dense = value.dense if value.dense is None or value.dense.is_constant or value.dense in made else None
+        return view
+
+    moved = (Listed, View)
+    return ChainMap({name: copied(v) if isinstance(v, moved) else v for name, v in scope.items()})
 
 
 class Operation(BaseOperation):

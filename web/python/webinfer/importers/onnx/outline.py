@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
-from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, Tensor, ValueInfo, read_file
+from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, Tensor, ValueInfo, read_file, value_info
 from webinfer.importers.onnx.tensors import DTYPES, NAMES
 from webinfer.importers.readers.protobuf import BYTES, VARINT, fields, text
 from webinfer.packing import file_bytes
@@ -21,7 +21,7 @@ def outline(data: memoryview, name: str) -> Outline:
     model, found = read_file(data, name), Outline()
     graph = model.graph
     _facts(data, model, found)
-    infos = [*graph.inputs, *graph.outputs, *graph.declared.values()]
+    infos = [*graph.inputs, *graph.outputs, *(value_info(part, name) for part in graph.declared)]
     found.values |= {info.name: OutlineValue(info.name, _type(info)) for info in infos}
     found.values |= {name: _constant(name, tensor) for name, tensor in graph.tensors.items()}
     found.inputs = [info.name for info in graph.inputs if info.name not in graph.tensors]

@@ -40,6 +40,12 @@ def _windows(op: Operation, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]
     return kernel, strides, dilations, tuple(p for p, _ in pads), tuple(ends)
 
 
+def _check_image(op: Operation) -> None:
+    shape = op.value(0).type.shape
+    if 0 in shape[1:] and shape[0]:
+        op.fail(f"{shape} has an empty axis; only a batch may be empty")
+
+
 def _shortened(op: Operation, x: Value, ends: Sequence[int]) -> tuple[Value, tuple[int, ...]]:
     """x without what no window reads, and the pads at the end from 0 up."""
     for i, end in enumerate(ends):
@@ -57,6 +63,7 @@ def _attrs(
 def _pooled(op: Operation, kind: Op, x: Value, *geometry: Any) -> Value:
     """The pooling of an image of one to three axes."""
     kernel, strides, dilations, pads = ([*numbers] for numbers in geometry)
+    _check_image(op)
     if len(kernel) < 3:
         return unflat(op, op.emit(kind, [flat(op, x)], _attrs(kernel, strides, dilations, pads)), x.type.rank)
     if len(kernel) > 3:
@@ -122,7 +129,7 @@ def _max_unpool(op: Operation) -> Value:
     shape = (*x.type.shape[:2], *((d - 1) * t + k - before - after for d, k, t, before, after in sides))
     check_bytes(shape, x.type.dtype, op.what)
     wanted = op.integers(2) if op.optional(2) is not None else shape
-    if len(wanted) != len(shape) or min(shape) < 1 or any(a < b for a, b in zip(wanted, shape, strict=True)):
+    if len(wanted) != len(shape) or any(d < 1 for d in shape) or any(a < b for a, b in zip(wanted, shape, strict=True)):
         op.refuse(f"a result of {wanted} for {shape}")
     flat = [op.reshape(v, (x.type.size,)) for v in (places, x)]
     blank = op.expand(op.scalar_of(0, x.type.dtype), (math.prod(shape),))
@@ -181,6 +188,7 @@ def _whole_image(kind: Op) -> Convert:
         x = op.arranged(0)
         if len(x.perm) < 3:
             op.fail(f"{x.shape} is no image")
+        _check_image(op)
         axes = tuple(sorted(x.perm[2:]))
         return op.view(op.emit(kind, [x.value], red.ReduceAttrs(axes, keep_dims=True)), x.perm)
 
@@ -192,6 +200,7 @@ def _global_lp(op: Operation) -> Value:
     x, p = op.arranged(0), op.whole("p", 2)
     if len(x.perm) < 3 or p < 1:
         op.fail(f"{x.shape} is no image, or {p} no power")
+    _check_image(op)
     attrs = red.ReduceAttrs(tuple(sorted(x.perm[2:])), keep_dims=True)
     if p < 3:
         return op.view(op.emit(red.REDUCE_L1 if p == 1 else red.REDUCE_L2, [x.value], attrs), x.perm)

@@ -144,6 +144,8 @@ def _dequantize_linear(op: Operation) -> Value:
 def _dynamic_quantize(op: Operation) -> list[Value]:
     """x as uint8, its scale and its zero point, from its least and its largest element."""
     x = op.value(0)
+    if not x.type.size:
+        return [op.empty(x.type.shape, DType.UINT8), op.scalar_of(1.0, x.type.dtype), op.scalar_of(0, DType.UINT8)]
     whole = red.ReduceAttrs(tuple(range(x.type.rank)))
     zero = op.scalar_of(0.0, x.type.dtype)
     low = op.binary(ew.MINIMUM, op.emit(red.REDUCE_MIN, [x], whole), zero)

@@ -164,8 +164,11 @@ def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
     lengths, found = _lengths(op, steps), list[list[Value]]()
     for pick, backward in enumerate(ways):
         cell = kind(op, pick, len(ways))
-        sums = op.reshape(cell.inputs(op.reshape(x, (steps * batch, width))), (steps, batch, cell.gates * cell.size))
         now = [_first(op, 5 + i, pick, (batch, cell.size), batch_first, x) for i in range(states)]
+        if not steps or not batch:  # no step changes the states; ONNX Runtime 1.31 gives what lies in its memory
+            found.append([op.empty((steps, batch, cell.size), x.type.dtype), *now])
+            continue
+        sums = op.reshape(cell.inputs(op.reshape(x, (steps * batch, width))), (steps, batch, cell.gates * cell.size))
         attrs = cell.attributes(backward)
         if attrs is None:
             found.append(cell.unrolled(sums, now, backward, lengths))

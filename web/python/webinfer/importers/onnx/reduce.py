@@ -42,6 +42,12 @@ def _reduction(op: Operation) -> Value:
     kind = TRUTH.get(op.name) if x.value.type.dtype is DType.BOOL else REDUCTION[op.name]
     if kind is None:
         op.refuse(f"{op.name} of bool")
+    if not x.value.type.size:
+        whole = all(d for i, d in enumerate(x.shape) if i not in axes)
+        if whole and op.name in TRUTH and x.value.type.dtype is DType.BOOL:
+            op.fail(f"{op.name} of no booleans, shape {x.shape}, is not defined")
+        if kind is red.REDUCE_MEAN:  # ONNX Runtime 1.31: 0, where NumPy and other formats have a NaN
+            kind = red.REDUCE_SUM
     attrs = red.ReduceAttrs(tuple(sorted(x.perm[a] for a in axes)), keep)
     return dropped(op, op.emit(kind, [x.value], attrs), x, axes, keep)
 
@@ -74,6 +80,8 @@ def _hardmax(op: Operation) -> Value:
     if op.opset < 13:
         x, axis = op.reshape(x, (math.prod(whole[:axis]), math.prod(whole[axis:]))), 1
     size = x.type.shape[axis]
+    if not x.type.size:
+        return op.reshape(x, whole)
     place = op.emit(red.ARG_MAX, [x], red.ArgAttrs(axis, True, DType.INT32))
     row = op.constant(range(size), DType.INT32, [size if i == axis else 1 for i in range(x.type.rank)])
     return op.reshape(op.cast(op.binary(ew.EQUAL, place, row), x.type.dtype), whole)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType, round_to_f32
+from webinfer.graph.dims import Size
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, check_bytes, within
 from webinfer.importers.onnx.layouts import Arranged, arranged, channels_last
@@ -28,6 +29,7 @@ ROUNDINGS = {
     "round_prefer_floor": lambda x: math.ceil(x - 0.5), "round_prefer_ceil": lambda x: math.floor(x + 0.5),
     "floor": math.floor, "ceil": math.ceil,
 }  # fmt: skip
+SHORT = 8  # elements of an axis that stands for longer ones
 POLICIES = ("stretch", "not_larger", "not_smaller")
 
 
@@ -37,9 +39,14 @@ class Axis:
 
     size: int
     out: int
-    scale: float
+    stretch: float | None  # None: what brings one size to the other
     start: float = 0.0
     end: float = 1.0
+
+    @property
+    def scale(self) -> float:
+        """How much larger it gets."""
+        return self.out / self.size if self.stretch is None else self.stretch
 
     def at(self, o: int, place: str) -> float:
         """Where output o samples the input: in float32 and in the runtime's order, as ties decide what is nearest."""
@@ -136,14 +143,18 @@ def _sizes(op: Operation, shape: Sequence[int]) -> list[Axis]:
         op.fail(f"sizes {sizes}, scales {scales} or the region do not fit axes {wanted} of {shape}")
     policy = op.chosen("keep_aspect_ratio_policy", POLICIES, "stretch")
     if sizes is not None and policy != "stretch":
+        if not all(shape[axis] for axis in wanted):
+            op.fail(f"an empty axis of {shape} has no aspect ratio")
         ratios = [s / shape[axis] for s, axis in zip(sizes, wanted, strict=True)]
         scale = min(ratios) if policy == "not_larger" else max(ratios)
         sizes = tuple(math.floor(scale * shape[axis] + 0.5) for axis in wanted)
     for i, axis in enumerate(wanted):
         d = shape[axis]
-        ratio = sizes[i] / d if sizes is not None else float(given[i])
-        out = sizes[i] if sizes is not None else math.floor(d * ratio)
-        if not ratio > 0 or not math.isfinite(ratio) or out < 1:
+        ratio = None if sizes is not None and d else math.inf if sizes is not None else float(given[i])
+        out = sizes[i] if sizes is not None else math.floor(d * float(given[i]))
+        if d == 0 and (sizes is None or out == 0):  # nothing comes to nothing, be it enlarged or not
+            continue
+        if out < 1 or (ratio is not None and (not ratio > 0 or not math.isfinite(ratio))):
             op.fail(f"axis {axis} of {d} cannot be resized by {ratio} to {out}")
         within(f"size of axis {axis}", out, MAX_READ, "use a smaller image")
         start, end = (roi[i], roi[i + len(wanted)]) if roi is not None else (0.0, 1.0)
@@ -165,7 +176,10 @@ def _resize(op: Operation) -> Value:
     place = "asymmetric" if old else op.chosen("coordinate_transformation_mode", PLACES, "half_pixel")
     x, dtype = op.arranged(0), op.kind
     axes = _sizes(op, x.shape)
-    check_bytes([axis.out for axis in axes], dtype, op.what)
+    shape = tuple(axis.out for axis in axes)
+    check_bytes(shape, dtype, op.what)
+    if not x.value.type.size and not math.prod(shape):
+        return op.zeros(shape, x.value.type.dtype)
     changed = [i for i, axis in enumerate(axes) if axis.out != axis.size or axis.scale != 1 or place == PLACES[-1]]
     rounding = "floor" if old else op.chosen("nearest_mode", tuple(ROUNDINGS), "round_prefer_floor")
     if mode == "nearest":
@@ -218,18 +232,35 @@ def _extrapolated(op: Operation, y: Value, axes: Sequence[Axis], place: str) -> 
 def _nearest(
     op: Operation, x: Arranged, axes: Sequence[Axis], changed: Sequence[int], place: str, rounding: str
 ) -> Value:
-    rows = {
-        i: [min(max(ROUNDINGS[rounding](axes[i].at(o, place)), 0), axes[i].size - 1) for o in range(axes[i].out)]
-        for i in changed
-    }
-    plain = all(rows[i] == [o * axes[i].size // axes[i].out for o in range(axes[i].out)] for i in changed)
+
+    def positions(axis: Axis) -> list[int]:
+        places = (ROUNDINGS[rounding](axis.at(o, place)) for o in range(axis.out))
+        return [min(max(at, 0), axis.size - 1) for at in places]
+
+    short = {i: _shortened(axes[i], place) for i in changed}
+    plain = all(positions(a) == [o * a.size // a.out for o in range(a.out)] for a in short.values())
     if len(axes) == 4 and changed and set(changed) <= {2, 3} and plain:
         attrs = resize.ResizeAttrs((axes[2].out, axes[3].out))
         return op.channels_first(op.emit(resize.RESIZE_NEAREST, [op.channels_last()], attrs))
     value = x.value
     for i in changed:
-        value = op.emit(gather.GATHER, [value, op.constant(rows[i], DType.INT32)], gather.GatherAttrs(x.perm[i]))
+        rows = op.constant(positions(axes[i]), DType.INT32)
+        value = op.emit(gather.GATHER, [value, rows], gather.GatherAttrs(x.perm[i]))
     return op.view(value, x.perm)
+
+
+def _shortened(axis: Axis, place: str) -> Axis:
+    """A short axis that samples alike, where the axis is as long as inputs are and grows by a whole factor.
+
+    What is sampled then moves on by one element from each group of outputs to the next.
+    """
+    size, out = axis.size, axis.out
+    if not isinstance(out, Size) or place not in ("half_pixel", "pytorch_half_pixel", "asymmetric") or out == 1:
+        return axis
+    factor = axis.scale
+    if factor != int(factor) or out != size * int(factor):
+        return axis
+    return Axis(SHORT, SHORT * int(factor), factor)
 
 
 def _bilinear(
@@ -240,7 +271,7 @@ def _bilinear(
         return None
     if op.whole("antialias", 0) or op.whole("exclude_outside", 0):
         return None
-    whole = all(axes[i].scale == axes[i].out / axes[i].size for i in (2, 3))
+    whole = all(axes[i].stretch is None or axes[i].scale == axes[i].out / axes[i].size for i in (2, 3))
     half = place == "half_pixel" or (place == "pytorch_half_pixel" and all(axes[i].out > 1 for i in changed))
     if not whole or not (half or place in ("align_corners", "asymmetric")):
         return None

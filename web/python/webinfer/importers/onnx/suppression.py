@@ -21,7 +21,7 @@ def _suppression(op: Operation) -> Value:
     batches, classes, count = scores.type.shape
     within("classes of all batches", batches * classes, MAX_TIME_STEPS, "use a smaller batch")
     limit = min(op.integer(2) if op.optional(2) is not None else 0, count)
-    if limit <= 0:
+    if limit <= 0 or not scores.type.size:
         return op.zeros((0, 3), DType.INT64)
     overlap = float(op.scalar(3)) if op.optional(3) is not None else 0.0
     least = float(op.scalar(4)) if op.optional(4) is not None else -math.inf

@@ -134,14 +134,13 @@ def _two(
     """
     for n, weights in trees.weights.items():
         trees.weights[n] = [(0, weight) for target, weight in weights if target == known]
-    score = _plus(op, sums(op, x, trees, 1), base)
+    score = _plus(op, sums(op, x, trees, 1), () if known else base)  # base values are the first class's
     probable = all(weight >= 0 for weights in trees.weights.values() for _, weight in weights)
     over = op.binary(ew.GREATER, score, op.scalar_of(0.5 if probable else 0.0, DType.FLOAT32))
     chosen = label(op, labels, op.reshape(op.cast(over, DType.INT32), (x.type.shape[0],)))
     kind = op.chosen("post_transform", ("NONE", "LOGISTIC"), "NONE")
-    if (probable and kind == "LOGISTIC") or (known and base):
-        op.refuse("the logistic function of probabilities, or base values beside the second class")
-    other = op.zeros(score.type.shape, DType.FLOAT32) if known else op.unary(ew.LINEAR, score, -1.0, float(probable))
+    one = float(probable and kind != "LOGISTIC")  # to the logistic function a score is a number around zero
+    other = op.zeros(score.type.shape, DType.FLOAT32) if known else op.unary(ew.LINEAR, score, -1.0, one)
     both = op.concat([other, score], 1)
     return [chosen, op.unary(ew.SIGMOID, both) if kind == "LOGISTIC" else both]
 

@@ -19,6 +19,11 @@ BUNDLES = (".task", ".zip")  # files in an archive that are archives themselves
 MAX_NESTED = 3
 
 
+def is_archive(data: memoryview) -> bool:
+    """Whether these are the bytes of a zip archive, after up to four zeros: bundles of MediaPipe's are aligned."""
+    return data[:8].tobytes().lstrip(b"\0").startswith(SIGNATURE)
+
+
 def unpack(data: memoryview, name: str) -> dict[str, memoryview]:
     """The files of an archive by name, folders left out. Those of bundles in it have the bundle's name before theirs.
 
@@ -38,7 +43,7 @@ def unpack(data: memoryview, name: str) -> dict[str, memoryview]:
                 path = before + file
                 if path in files:
                     raise ModelFormatError(f"{name!r}: {safe_name(path)} is in the zip archive twice")
-                nested = inside[:4] == SIGNATURE and file.endswith(BUNDLES) and before.count("/") < MAX_NESTED
+                nested = file.endswith(BUNDLES) and is_archive(inside) and before.count("/") < MAX_NESTED
                 if nested:
                     waiting.append((f"{path}/", inside))
                 else:

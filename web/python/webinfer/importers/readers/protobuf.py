@@ -13,8 +13,7 @@ from webinfer.errors import ModelFormatError
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
-_U32 = struct.Struct("<I").unpack_from
-_U64 = struct.Struct("<Q").unpack_from
+_WIRES = (VARINT, FIXED64, BYTES, FIXED32)
 
 
 def fields(data: memoryview, what: str) -> Iterator[tuple[int, int, int, memoryview]]:
@@ -26,36 +25,46 @@ def fields(data: memoryview, what: str) -> Iterator[tuple[int, int, int, memoryv
     """
     at, size, nothing = 0, len(data), data[:0]
     while at < size:
-        start = at
-        key, at = _varint(data, at, what)
+        start, key = at, data[at]  # numbers of one byte, which most are, are read here
+        at += 1
+        if key >= 0x80:
+            key, at = _varint(data, start, what)
         number, wire = key >> 3, key & 7
-        if number == 0:
-            raise _damaged(what, start, "field number 0")
-        if wire == VARINT:
-            value, at = _varint(data, at, what)
-            yield number, wire, value, nothing
-        elif wire == BYTES:
-            length, at = _varint(data, at, what)
+        if number == 0 or wire not in _WIRES:
+            raise _damaged(what, start, f"field {number} of wire type {wire}, which is not in use")
+        if wire == BYTES:
+            length = data[at] if at < size else 0x80
+            at += 1
+            if length >= 0x80:
+                length, at = _varint(data, at - 1, what)
             if length > size - at:
                 raise _damaged(what, start, f"field {number} of {length} bytes, {size - at} are left")
             yield number, wire, 0, data[at : at + length]
             at += length
-        elif wire in (FIXED32, FIXED64):
-            width, unpack = (4, _U32) if wire == FIXED32 else (8, _U64)
+        elif wire == VARINT:
+            value = data[at] if at < size else 0x80
+            at += 1
+            if value >= 0x80:
+                value, at = _varint(data, at - 1, what)
+            yield number, wire, value, nothing
+        else:
+            width = 4 if wire == FIXED32 else 8
             if width > size - at:
                 raise _damaged(what, start, f"field {number} is cut off")
-            yield number, wire, unpack(data, at)[0], nothing
+            yield number, wire, int.from_bytes(data[at : at + width], "little"), nothing
             at += width
-        else:
-            raise _damaged(what, start, f"field {number} of wire type {wire}, which is not in use")
 
 
-def varints(data: memoryview, what: str) -> Iterator[int]:
+def varints(data: memoryview, what: str) -> list[int]:
     """The numbers of a packed list, from 0 up."""
-    at, size = 0, len(data)
-    while at < size:
-        number, at = _varint(data, at, what)
-        yield number
+    packed = bytes(data)
+    if packed.isascii():  # one byte each
+        return list(packed)
+    numbers, at = list[int](), 0
+    while at < len(packed):
+        number, at = _varint(packed, at, what)
+        numbers.append(number)
+    return numbers
 
 
 def signed(number: int) -> int:
@@ -71,18 +80,18 @@ def real(number: int) -> float:
 
 def text(data: memoryview) -> str:
     """A string; bytes that are not UTF-8 are replaced."""
-    return bytes(data).decode("utf-8", "replace")
+    return str(data, "utf-8", "replace")
 
 
-def _varint(data: memoryview, at: int, what: str) -> tuple[int, int]:
-    value = 0
-    for i in range(_MAX_VARINT_BYTES):
-        if at + i >= len(data):
-            raise _damaged(what, at, "a number is cut off")
-        byte = data[at + i]
-        value |= (byte & 0x7F) << (7 * i)
+def _varint(data: memoryview | bytes, at: int, what: str) -> tuple[int, int]:
+    value, shift = 0, 0
+    for byte in data[at : at + _MAX_VARINT_BYTES]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
         if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at + i + 1
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at + shift // 7
+    if shift < 7 * _MAX_VARINT_BYTES:
+        raise _damaged(what, at, "a number is cut off")
     raise _damaged(what, at, f"a number of more than {_MAX_VARINT_BYTES} bytes")
 
 

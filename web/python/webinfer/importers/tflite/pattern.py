@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from webinfer.dtypes import DType
+from webinfer.graph.dims import has_size, whole
 from webinfer.graph.ir import Value
+from webinfer.importers.core.spans import sized_range
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.schema import DTYPES
 from webinfer.ops import elementwise as ew
@@ -44,6 +46,8 @@ def _range(op: Operation) -> Value:
     start, limit, delta = op.scalar(0), op.scalar(1), op.scalar(2)
     if len({op.value(i).type.dtype for i in range(3)}) > 1:
         op.fail("start, limit and delta have different types")
+    if has_size((start, limit, delta)) and delta != 0:
+        return sized_range(op, whole(start), whole(limit), int(delta), op.value(0).type.dtype)
     if delta == 0 or not all(map(math.isfinite, (start, limit, delta))):
         op.fail(f"no range goes from {start} to {limit} by {delta}")
     count = max(math.ceil((limit - start) / delta), 0)

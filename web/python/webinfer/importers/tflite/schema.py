@@ -109,17 +109,18 @@ _TABLES = {
 }  # fmt: skip
 
 
-def _fields(words: str) -> dict[str, Field]:
-    fields = {}
+def fields(words: str) -> dict[str, Field]:
+    """A table's fields by name, from its words."""
+    found = {}
     for slot, word in enumerate(words.split()):
         if word != "-":
             name, _, rest = word.partition(":")
             kind, _, default = rest.partition("=")
-            fields[name] = Field(slot, kind, int(default or 0))
-    return fields
+            found[name] = Field(slot, kind, int(default or 0))
+    return found
 
 
-SCHEMA = {kind: _fields(words) for kind, words in _TABLES.items()}
+SCHEMA = {kind: fields(words) for kind, words in _TABLES.items()}
 
 # Members of the union BuiltinOptions that we read, by their tag.
 OPTIONS = {

@@ -51,5 +51,4 @@ def floats(builder: Builder, numbers: Sequence[float]) -> Ref:
 
 def integers(builder: Builder, numbers: Sequence[int]) -> Ref:
     """A constant table of int32."""
-    data = struct.pack(f"<{len(numbers)}i", *numbers)
-    return builder.table(("i32", data), data)
+    return builder.words("i32", numbers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder
-from webinfer.backends.wasm.kernel_constants import SPARSITY_CSR, SPARSITY_DENSE
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Sparsity, Value
+from webinfer.kernel_constants import SPARSITY_CSR, SPARSITY_DENSE
 from webinfer.plan.blocks import Block, Kind, Ref
 
 

@@ -6,10 +6,10 @@ A tuner overrides the choice: `candidates` lists the tiles of a node, `tuning_ke
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
 from webinfer.backends.wasm.lowerings import winograd
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.backends.wasm.lowerings.products import (
@@ -20,18 +20,23 @@ from webinfer.backends.wasm.lowerings.products import (
     pack_depthwise,
     require_float,
 )
+from webinfer.backends.wasm.lowerings.rows import typical_rows
 from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_conv2d
 from webinfer.backends.wasm.lowerings.windows import geometry_of, image_sizes, window_of
 from webinfer.graph.ir import Node, Op, TensorType, Value
+from webinfer.kernel_constants import IMAGE_TILE_COLUMNS
 from webinfer.ops import conv as ops
+from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Arguments, Ref
 
 # Rows x columns of each tile, and the share of a core's peak that it reaches when it is full: measured in V8 on an
 # x86-64 of 2025. Without a fused multiply-add a product takes a register more, and 6x8 spills.
-TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "3x12": 0.93, "2x16": 0.93, "8x4": 0.7, "8x1": 0.45, "1x32": 0.8}
-UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "2x16": 0.85}
+TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "2x16": 0.93, "8x4": 0.7, "8x1": 0.45, "1x32": 0.8}
+UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
 DEEP_TILES = {"3x3": 0.75}  # three outputs with lanes along the depth, which is whole vectors a tap, and
+PANEL_COLUMNS = {"8x4": 4, "8x1": 1, "3x3": 3}  # of the panels that a tile reads; 8 of all others, side by side
+ENDLESS = 120  # pixels, whole tiles of all of them: what a layout is chosen for
 LEAST_DEPTH = 64  # so deep that adding lanes up is little beside it
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGE_CHANNELS = 3
@@ -53,9 +58,23 @@ def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = Fals
     `direct`: the product is one of include/matrix_tile.h, which cuts a last panel of up to 4 columns.
     """
     rows, columns = _rows_columns(tile)
-    panels = -(-co // columns)
+    panels, pixels = -(-co // columns), typical_rows(pixels)
     cut = direct and rows >= MIN_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
     return -(-pixels // rows) * rows * (panels - (1 - CUT_PANEL) * cut) * columns / share
+
+
+def panel_columns(tile: str) -> int:
+    """How many outputs a panel of the weights has that the tile reads."""
+    return PANEL_COLUMNS.get(tile, 8)
+
+
+def tiles_of_one_layout(tiles: Mapping[str, float], co: int, direct: bool = False) -> dict[str, float]:
+    """The tiles that read the layout that weights of so many outputs have, whatever images or rows come.
+
+    It is that of the tile that is best where there are many pixels: a weight is packed once.
+    """
+    best = min(tiles, key=lambda tile: tile_work(tile, tiles[tile], ENDLESS, co, direct))
+    return {tile: share for tile, share in tiles.items() if panel_columns(tile) == panel_columns(best)}
 
 
 def is_direct(node: Node) -> bool:
@@ -98,6 +117,7 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     _, kh, kw, ci = node.required_input(1).type.shape
     tiles, pixels, co = _tiles_for(isa, ci, kh * kw), _pixels(node), node.output.type.shape[3] // node.attrs.groups
     direct = is_direct(node)
+    tiles = tiles_of_one_layout(tiles, co, direct)
     work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
     turns = constant is not None and winograd.fits(node)
     if turns:
@@ -111,12 +131,12 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     x, y = node.required_input(0), node.output
     tile, origin = _choose(node, builder, _tiles_for(builder.isa, weights.ci, weights.taps), weights.co)
     if tile == winograd.NAME:
-        winograd.convolve(node, builder, weights)
+        winograd.convolve(node, builder, weights, _pack(node, builder, weights, winograd.COLUMNS))
         builder.because(f"Winograd's transform ({origin}), {builder.isa} build")
         return
     image = tile in IMAGES.values()
     rows, columns = (1, IMAGE_TILE_COLUMNS) if image else _rows_columns(tile)
-    packed = pack_dense(node, builder, weights, columns)
+    packed = _pack(node, builder, weights, IMAGE_TILE_COLUMNS if image else panel_columns(tile))
     tiles = weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows)
     builder.step(
         f"f32_conv2d_nhwc_{tile}", geometry_of(node, window), epilogue(node, builder),
@@ -127,16 +147,36 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
+def _pack(node: Node, builder: Builder, weights: DenseWeights, columns: int) -> Ref:
+    """Panels of the weights, packed from the file's own layout where that is another one than ours.
+
+    Transposed first they would be written and read once more: a third of the load of ResNet-50.
+    """
+    w = node.required_input(1)
+    origin, perm = builder.origin(w)
+    if not perm or weights.groups > 1 or weights.taps * weights.ci * weights.co != w.type.size:
+        return pack_dense(node, builder, weights, columns)
+    strides = row_major(origin.type.shape)
+    out, high, wide, deep = (strides[axis] for axis in perm)
+    _, kh, kw, _ = w.type.shape
+    if kh > 1 and kw > 1 and high != kw * wide:
+        return pack_dense(node, builder, weights, columns)
+    tap = wide if kw > 1 else high
+    moved = DenseWeights(1, weights.co, weights.taps, weights.ci, 0, out, tap, ci_stride=deep)
+    return pack_dense(node, builder, moved, columns, source=origin)
+
+
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> tuple[str, str]:
     """The tuned tile of this shape, or the one that the shares promise most of; and which of both it is."""
     best = builder.tuned.get(tuning_key(node)) if builder.tuned else None
+    direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
+    tiles = tiles_of_one_layout(tiles, co, direct)
     turns = winograd.fits(node) and winograd.is_known(node, builder)
     pictures = _picture_tiles(node, builder.isa, turns)
     if best is not None and best in (*tiles, *pictures, *([winograd.NAME] * turns)):
         return best, "tuned"
     if pictures:
         return pictures[0], "default"
-    direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
     work = {tile: tile_work(tile, share, _pixels(node), co, direct) for tile, share in tiles.items()}
     if turns:
         work[winograd.NAME] = winograd.work(node, builder.isa)

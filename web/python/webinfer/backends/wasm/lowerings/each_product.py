@@ -7,14 +7,15 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import mul
+from typing import Any
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
-from webinfer.backends.wasm.lowerings.affine import integers
 from webinfer.backends.wasm.lowerings.nest import broadcast_strides, nest
+from webinfer.kernel_constants import PROGRAM_RECORD_WORDS
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Argument, Arguments, Ref
-from webinfer.plan.kernel_constants import PROGRAM_RECORD_WORDS
 
 FEW = 64  # products that threads share one by one; more are shared as wholes, in one step
 POINTERS = "abcdey"
@@ -67,8 +68,7 @@ def each_product(
     if batch.count <= FEW:
         for index in product(*map(range, batch.shape)):
             places: Arguments = {
-                names[at]: start + nbytes * sum(map(int.__mul__, index, strides[at]))
-                for at, (start, nbytes) in moved.items()
+                names[at]: start + nbytes * sum(map(mul, index, strides[at])) for at, (start, nbytes) in moved.items()
             }
             put(kernel, *groups, places, units=units, **args)
         return
@@ -78,9 +78,8 @@ def each_product(
     row = KERNELS[kernel]
     values = row.arranged(given | dict.fromkeys(names.values()), units)
     assert all(value is None for value, kind in zip(values, row.args.values(), strict=True) if kind == "ptr")
-    record = struct.pack(
-        row.arrangement.layout, row.id, PROGRAM_RECORD_WORDS + len(values), units, 1, *(v or 0 for v in values)
-    )
+    record = [row.id, PROGRAM_RECORD_WORDS + len(values), units, 1]
+    record += [_word(0 if v is None else v, kind) for v, kind in zip(values, row.args.values(), strict=True)]
     order = list(row.args)
     call = [order.index(names[at]) if at in names else len(order) for at in POINTERS]
     walk = [
@@ -88,6 +87,14 @@ def each_product(
     ]
     put(
         "each_product", dict.fromkeys(POINTERS, None) | pointers, nest=nest(builder, batch.shape, *walk),
-        call=integers(builder, [*call, *struct.unpack(f"<{len(record) // 4}i", record)]),
+        call=builder.words("call", [*call, *record]),
         y_bytes=batch.count * moved["y"][1], units=batch.count,
     )  # fmt: skip
+
+
+def _word(value: Any, kind: str) -> Any:
+    """An argument as a signed 32-bit word of a record."""
+    if kind != "f32":
+        return value
+    (word,) = struct.unpack("<i", struct.pack("<f", value))
+    return word

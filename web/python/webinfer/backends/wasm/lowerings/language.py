@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import (
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.kernel_constants import (
     ATTENTION_CACHED_HEAD,
     ATTENTION_CACHED_ROWS,
     BLOCKS_PANEL,
     BLOCKS_WIDE,
     VECTOR_LANES,
 )
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import language as ops
 from webinfer.plan.blocks import Arguments, Ref
 

@@ -7,12 +7,12 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
-from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.cast import copy
 from webinfer.backends.wasm.lowerings.nest import coalesced, nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
+from webinfer.kernel_constants import VECTOR_LANES
 from webinfer.ops import movement as ops
 from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Arguments, Ref

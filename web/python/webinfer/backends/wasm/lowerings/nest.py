@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import WALK_MAX_RANK
 from webinfer.errors import UnsupportedOpError
+from webinfer.kernel_constants import WALK_MAX_RANK
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Ref
 
@@ -48,8 +47,7 @@ def nest(builder: Builder, shape: Sequence[int], *strides: Strides) -> Ref:
     if len(sizes) > WALK_MAX_RANK:
         raise UnsupportedOpError([f"a loop nest of {len(sizes)} dimensions; at most {WALK_MAX_RANK} are possible"])
     words = [len(sizes), *sizes, *(step for operand in steps for step in operand)]
-    data = struct.pack(f"<{len(words)}i", *words)
-    return builder.table(("nest", data), data)
+    return builder.words("nest", words)
 
 
 def broadcast_nest(builder: Builder, target: Sequence[int], *shapes: Sequence[int]) -> Ref:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import POOL_UNIT_CHANNELS
 from webinfer.backends.wasm.lowerings.cast import compute_dtype
 from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
+from webinfer.kernel_constants import POOL_UNIT_CHANNELS
 from webinfer.lowering.affine import stored_bounds
 from webinfer.ops import pool as ops
 from webinfer.ops.activation import Activation, integer_bounds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import POSE_FLOATS
 from webinfer.backends.wasm.lowerings.products import require_float
 from webinfer.graph.ir import Node, Op
+from webinfer.kernel_constants import POSE_FLOATS
 from webinfer.ops import pose
 
 

@@ -6,7 +6,11 @@ import math
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import (
+from webinfer.backends.wasm.lowerings.constants import expand_constant
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Value
+from webinfer.kernel_constants import (
     ACTIVATION_CLAMP,
     ACTIVATION_HARD_SWISH,
     ACTIVATION_PRELU,
@@ -15,10 +19,6 @@ from webinfer.backends.wasm.kernel_constants import (
     ACTIVATION_TANH,
     VECTOR_LANES,
 )
-from webinfer.backends.wasm.lowerings.constants import expand_constant
-from webinfer.dtypes import DType
-from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.plan.blocks import Arguments, Ref
 
@@ -44,6 +44,7 @@ class DenseWeights:
     tap_stride: int
     inner: int = 1  # neighbouring outputs that are inner_stride apart
     inner_stride: int = 0
+    ci_stride: int = 1
 
 
 def require_float(node: Node) -> None:
@@ -59,6 +60,11 @@ def activation_args(activation: Activation) -> Arguments:
     return {"act": ACTIVATIONS.get(activation, ACTIVATION_CLAMP), "lo": lo, "hi": hi}
 
 
+def activation(node: Node, builder: Builder) -> Arguments:
+    """The arguments that apply a node's activation, or what stands in its place."""
+    return activation_args(node.attrs.activation) | builder.ends.get(node.output, {})
+
+
 def epilogue(node: Node, builder: Builder) -> Arguments:
     """The arguments that end every convolution: residual, its channels, slope, activation, bounds."""
     residual, slope = node.optional_input(3), node.optional_input(4)
@@ -66,15 +72,19 @@ def epilogue(node: Node, builder: Builder) -> Arguments:
         "residual": builder.optional_ref(residual),
         "residual_c": residual.type.shape[3] if residual is not None else 0,
         "slope": builder.optional_ref(slope),
-        **activation_args(node.attrs.activation),
-        **({"lo": builder.floors[node.output]} if node.output in builder.floors else {}),
+        **activation(node, builder),
     }
 
 
-def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int, biases: int = 0) -> Ref:
-    """Column panels of the node's weights; its bias has as many elements as its result has channels, or `biases`."""
+def pack_dense(
+    node: Node, builder: Builder, weights: DenseWeights, columns: int, biases: int = 0, source: Value | None = None
+) -> Ref:
+    """Column panels of the node's weights; its bias has as many elements as its result has channels, or `biases`.
+
+    `source`: what the weights are read from, if that is not the node's own input.
+    """
     args, size, panels = column_panels(weights, columns, biases or node.output.type.shape[-1])
-    return _pack(node, builder, "f32_pack_conv_weights", args, size, panels)
+    return _pack(node, builder, "f32_pack_conv_weights", args, size, panels, source)
 
 
 def column_panels(weights: DenseWeights, columns: int, biases: int) -> tuple[Arguments, int, int]:
@@ -83,7 +93,7 @@ def column_panels(weights: DenseWeights, columns: int, biases: int) -> tuple[Arg
     args: Arguments = {
         "co": weights.co, "taps": weights.taps, "ci": weights.ci, "nr": columns, "group_stride": weights.group_stride,
         "out_stride": weights.out_stride, "inner": weights.inner, "inner_stride": weights.inner_stride,
-        "tap_stride": weights.tap_stride, "bias_count": biases,
+        "tap_stride": weights.tap_stride, "ci_stride": weights.ci_stride, "bias_count": biases,
     }  # fmt: skip
     return args, panels * columns * (1 + weights.taps * weights.ci), panels
 
@@ -96,16 +106,18 @@ def pack_depthwise(node: Node, builder: Builder, taps: int, tap_stride: int, cha
     return _pack(node, builder, "f32_pack_depthwise_weights", args, blocks * VECTOR_LANES * (1 + taps), blocks)
 
 
-def _pack(node: Node, builder: Builder, kernel: str, args: Arguments, size: int, units: int) -> Ref:
+def _pack(
+    node: Node, builder: Builder, kernel: str, args: Arguments, size: int, units: int, source: Value | None = None
+) -> Ref:
     """The node's weights and bias in a kernel's layout: packed at load, or every time if they can change."""
-    w, bias = node.required_input(1), node.optional_input(2)
+    w, bias = source or node.required_input(1), node.optional_input(2)
     fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
     key = (kernel, w, bias, *args.values())
     target, is_new = builder.packed(key, 4 * size) if fixed else (builder.scratch(4 * size), True)
     if is_new:
-        source, stored_f16 = _stored(builder, w, fixed)
+        place, stored_f16 = _stored(builder, w, fixed)
         put = builder.prepare if fixed else builder.step
-        put(kernel, args, w=source, bias=builder.optional_ref(bias), y=target, stored_f16=stored_f16, units=units)
+        put(kernel, args, w=place, bias=builder.optional_ref(bias), y=target, stored_f16=stored_f16, units=units)
     return target
 
 

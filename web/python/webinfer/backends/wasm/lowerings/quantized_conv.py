@@ -5,13 +5,6 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import (
-    Q8_COLUMNS,
-    Q8_MAX_TAPS,
-    Q8_ROWS,
-    Q8_TAPS_3X3_S1,
-    Q8_TAPS_3X3_S2,
-)
 from webinfer.backends.wasm.lowerings import quantized_winograd
 from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, result_args
 from webinfer.backends.wasm.lowerings.each_product import batch_of, each_product, matrices_of
@@ -23,6 +16,13 @@ from webinfer.backends.wasm.lowerings.windows import geometry_of, window, window
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
+from webinfer.kernel_constants import (
+    Q8_COLUMNS,
+    Q8_MAX_TAPS,
+    Q8_ROWS,
+    Q8_TAPS_3X3_S1,
+    Q8_TAPS_3X3_S2,
+)
 from webinfer.lowering.affine import is_stored
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops

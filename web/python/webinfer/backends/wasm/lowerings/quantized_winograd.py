@@ -5,19 +5,19 @@ products.
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import (
-    Q8_COLUMNS,
-    Q8_ROWS,
-    Q8_WINOGRAD_HEAD_BYTES,
-    WINOGRAD_POINTS,
-    WINOGRAD_TILES,
-)
 from webinfer.backends.wasm.lowerings.affine import byte_zero, flip_of, result_args
 from webinfer.backends.wasm.lowerings.quantized_weights import Weights, bias_of, factors, is_known, source_of
 from webinfer.backends.wasm.lowerings.windows import image_sizes
 from webinfer.backends.wasm.lowerings.winograd import pieces
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
+from webinfer.kernel_constants import (
+    Q8_COLUMNS,
+    Q8_ROWS,
+    Q8_WINOGRAD_HEAD_BYTES,
+    WINOGRAD_POINTS,
+    WINOGRAD_TILES,
+)
 from webinfer.lowering.affine import zeros_of
 
 OUT = 4  # outputs of a side of a tile

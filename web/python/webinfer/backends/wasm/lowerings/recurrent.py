@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.wasm import kernel_constants as constants
+from webinfer import kernel_constants as constants
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.products import DenseWeights, activation_args, pack_dense, require_float
 from webinfer.graph.ir import Node, Op

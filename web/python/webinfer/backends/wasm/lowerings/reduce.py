@@ -66,7 +66,7 @@ def reduce(node: Node, builder: Builder) -> None:
     if dtype is BOOL:
         builder.step(f"b8_{node.op.name}", x=source, y=target, r=r, inner=inner, units=units)
     else:
-        factor: Arguments = {"beta": 1.0} if node.op is ops.REDUCE_LOG_SUM_EXP else {"count": float(r)}
+        factor: Arguments = {"beta": 1.0} if node.op is ops.REDUCE_LOG_SUM_EXP else {"count": r}
         builder.step(f"f32_{node.op.name}", factor, x=source, y=target, r=r, inner=inner, units=units)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import RESAMPLE_CORNERS, RESAMPLE_HALF_PIXEL, RESAMPLE_PLAIN
 from webinfer.backends.wasm.lowerings.cast import compute_dtype
 from webinfer.backends.wasm.lowerings.windows import image_sizes
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
+from webinfer.kernel_constants import RESAMPLE_CORNERS, RESAMPLE_HALF_PIXEL, RESAMPLE_PLAIN
 from webinfer.ops import resize as ops
 
 BILINEAR = {DType.FLOAT32: "f32", DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16"}

@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.conv import After, depthwise_conv2d, fixed_window
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Node, Value
+from webinfer.kernel_constants import VECTOR_LANES
 from webinfer.ops import conv
 from webinfer.ops.activation import Activation
 from webinfer.rewrite.facts import Facts, is_plain
@@ -77,7 +77,7 @@ SIDE = times(DEEP, FACTOR) | times(SCALED, FACTOR) | times(SCALED, Variable("cha
 SUM = add(Variable("plain"), SIDE, curved=True, when=_is_clamped_sum)
 
 
-def scaled_sum(node: Node, parts: ScaledSum, builder: Builder) -> None:
+def scaled_sum(node: Node, builder: Builder, parts: ScaledSum) -> None:
     """One step for the sum and its product, or for the sum and its depthwise convolution."""
     if parts.depthwise is not None:
         depthwise_conv2d(parts.depthwise, builder, After(node.output, parts.plain, round_to_f32(parts.factor)))

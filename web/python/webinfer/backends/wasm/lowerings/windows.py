@@ -38,6 +38,6 @@ def geometry_of(node: Node, size: Pair) -> Arguments:
     """Images and window of a convolution. Images of one column become one row: windows are runs of memory."""
     x, y = node.required_input(0).type, node.output.type
     given = image_sizes(x, y) | window_of(node, size)
-    if x.shape[2] == y.shape[2] == size[1] == 1 and size[0] > 1 and given["pad_left"] == 0:
+    if size[1] == 1 and size[0] > 1 and given["pad_left"] == 0 and x.shape[2] == y.shape[2] == 1:
         return given | {name: given[LAID[name]] for name in LAID} | {LAID[name]: given[name] for name in LAID}
     return given

@@ -8,18 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import (
+from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue
+from webinfer.backends.wasm.lowerings.rows import typical_rows
+from webinfer.backends.wasm.lowerings.windows import image_sizes
+from webinfer.graph.dims import minimum
+from webinfer.graph.ir import Node
+from webinfer.kernel_constants import (
     WINOGRAD_LINE_POINTS,
     WINOGRAD_LINE_TILES,
     WINOGRAD_POINTS,
     WINOGRAD_SQUARE,
     WINOGRAD_TILES,
 )
-from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue, pack_dense
-from webinfer.backends.wasm.lowerings.windows import image_sizes
-from webinfer.graph.ir import Node
 from webinfer.ops import conv as ops
-from webinfer.plan.blocks import Arguments
+from webinfer.plan.blocks import Arguments, Ref
 
 NAME = "winograd"
 COLUMNS, OUT = 8, 4  # outputs of a panel, and of a side of a tile
@@ -101,13 +103,22 @@ def _tiles(node: Node) -> int:
     return n * (-(-oh // OUT) if kh > 1 else oh) * (-(-ow // OUT) if kw > 1 else ow)
 
 
+def _typical_tiles(node: Node) -> int:
+    """Tiles of as many pixels as `typical_rows` has; their number itself where it is known."""
+    (n, oh, ow, _), (kh, kw) = node.output.type.shape, node.required_input(1).type.shape[1:3]
+    pixels = n * oh * ow
+    if (typical := typical_rows(pixels)) is pixels:
+        return _tiles(node)
+    return -(-typical // ((OUT if kh > 1 else 1) * (OUT if kw > 1 else 1)))
+
+
 def work(node: Node, isa: str) -> float:
     """What it costs, in the measure of conv.tile_work: multiplications over the input channels and the taps."""
     (co, kh, kw, ci), form, depth = node.required_input(1).type.shape, _form(node), _depth(node)
     share = SHARE.get(isa.removesuffix("-threads"))
     if share is None:
         return float("inf")
-    tiles, columns = _tiles(node), -(-co // COLUMNS) * COLUMNS
+    tiles, columns = _typical_tiles(node), -(-co // COLUMNS) * COLUMNS
     share *= ALONE if columns == COLUMNS else 1
     products = -(-tiles // 6) * 6 * form.points * (depth + form.start) * columns / share
     return (products + tiles * (form.turn_in * depth + form.turn_out * columns)) / (kh * kw * ci)
@@ -126,14 +137,14 @@ def pieces(
         blocks = -(-tiles // least_block) if blocks < ENOUGH else blocks
         while blocks * slices < ENOUGH and 2 * slices * least <= outputs:
             slices *= 2
-    parts = min(blocks * slices, PARTS)
+    parts = minimum(blocks * slices, PARTS)
     return {"blocks": blocks, "slices": slices, "parts": parts}, parts
 
 
-def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
-    """The convolution as a step; its weights are transformed at load."""
+def convolve(node: Node, builder: Builder, weights: DenseWeights, panels: Ref) -> None:
+    """The convolution as a step; its weights, packed in `panels`, are transformed at load."""
     x, y, a, form = node.required_input(0), node.output, node.attrs, _form(node)
-    panels, k, depth = pack_dense(node, builder, weights, COLUMNS), node.required_input(1).type.shape[1], _depth(node)
+    k, depth = node.required_input(1).type.shape[1], _depth(node)
     sides: Arguments = {"k": k, "depth": depth} if form is not _LINE else {}
     top, left = (a.pads[0] % 2, a.pads[2] % 2) if k > OUT else (0, 0)
     shifts: Arguments = {"top": top, "left": left} if form is not _LINE else {}

@@ -1,43 +1,118 @@
-"""Attention: one dispatch for all heads."""
+"""Attention: one dispatch for all heads, and one product for what it reads where that is made of one tensor."""
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Target, groups_for, read, read_given, write
+from collections.abc import Mapping, Sequence
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Target, groups_for, read, read_given, write
+from webinfer.backends.webgpu.lowerings.attention_tiles import choose_tile, sizes_of
 from webinfer.backends.webgpu.lowerings.conversion import in_words
+from webinfer.backends.webgpu.lowerings.matmul import matmul
+from webinfer.backends.webgpu.lowerings.movement import concat
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.graph.ir import Node
-from webinfer.ops.attention import by_heads, mask_strides, strides
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Node, TensorType, Value
+from webinfer.ops.attention import mask_strides, strides
+from webinfer.ops.matmul import MATMUL
+from webinfer.ops.movement import CONCAT, ConcatAttrs
 
-_WORKGROUP = 64
-_SPLIT = 4  # invocations that share a query
-_BLOCK = 512  # quads of keys or values in workgroup memory
+Rows = tuple[Value, int, tuple[int, int, int]]  # a tensor, the first element of it, from batch to batch, head, row
+NAMES = ("q", "k", "v")
 
 
-def _attention(node: Node, target: Target) -> list[Dispatch]:
-    """attention.wgsl."""
+def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> list[Dispatch]:
+    """attention.wgsl; `joined` says where those of q, k and v lie that are part of a larger tensor."""
     a, y, mask = node.attrs, node.output, node.optional_input(3)
-    q, k, v = map(node.required_input, range(3))
-    b, h, n, d = by_heads(q.type.shape, a.inner[0])
-    _, g, keys, e = by_heads(v.type.shape, a.inner[2])
-    d4, e4, quads = -(-d // 4), -(-e // 4), not (d % 4 or e % 4)
+    s, tile = sizes_of(node), choose_tile(node, target)
+    quads, (unroll_d, unroll_k, ahead) = has_quads(node), tile.loops(s)
     variables: dict[str, Variable] = {
-        "workgroup": _WORKGROUP, "split": _SPLIT, "keys": min(32, _BLOCK // max(d4, e4)), "d4": d4, "e4": e4,
-        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan,
+        "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys,
+        "d4": s.d4, "e4": s.e4, "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan,
+        "mask_quads": s.keys % 4 == 0, "skips": mask is not None and mask.type.shape[2] > 1,
+        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead,
     }  # fmt: skip
-    steps = {
-        f"{name}_{part}": step
-        for name, value, inner in zip("qkvy", (q, k, v, y), a.inner, strict=True)
-        for part, step in zip(("batch", "head", "row"), strides(value.type.shape, inner), strict=True)
-    }
+    steps, bindings = dict[str, int](), []
+    for i, name in enumerate(NAMES):
+        value = node.required_input(i)
+        source, first, lengths = joined.get(i) or (value, 0, strides(value.type.shape, a.inner[i]))
+        bindings.append(read(name, source))
+        steps |= {f"{name}_first": first} | _steps(name, lengths)
+    steps |= _steps("y", strides(y.type.shape, a.inner[3]))
     if mask is not None:
-        parts = zip(("batch", "head", "row"), mask_strides(mask.type.shape), strict=True)
-        steps |= {f"mask_{part}": step for part, step in parts}
-    counts = u32(heads=b * h, per_batch=h, share=h // g, queries=n, keys=keys, d=d, e=e, **steps)
-    bindings = (read("q", q), read("k", k), read("v", v), *read_given(mask=mask), write("y", y, single=not quads))
-    groups = groups_for(b * h * -(-n // (_WORKGROUP // _SPLIT)), target, 1)
-    why = f"{_SPLIT} invocations a query"
-    return [Dispatch("attention", variables, bindings, (*counts, *f32(scale=a.scale)), groups, why)]
+        steps |= _steps("mask", mask_strides(mask.type.shape))
+    counts = u32(
+        heads=s.batches * s.heads, per_batch=s.heads, share=s.heads // s.groups, queries=s.queries, keys=s.keys,
+        d=s.depth, e=s.width, **steps,
+    )  # fmt: skip
+    ends = (*read_given(mask=mask), write("y", y, single=not quads))
+    groups = groups_for(s.batches * s.heads * -(-s.queries // tile.rows), target, 1)
+    return [Dispatch("attention", variables, (*bindings, *ends), (*counts, *f32(scale=a.scale)), groups, tile.name)]
 
 
-attention = in_words(_attention)
+def _steps(name: str, lengths: Sequence[int]) -> dict[str, int]:
+    return {f"{name}_{part}": step for part, step in zip(("batch", "head", "row"), lengths, strict=True)}
+
+
+_in_words: Lower = in_words(_attention)
+
+
+def attention(node: Node, target: Target) -> Sequence[Dispatch]:
+    """Attention of any real numbers; float16 is read and stored as it is where rows are whole quads."""
+    narrow = has_quads(node) and node.output.type.dtype is DType.FLOAT16
+    return (_attention if narrow else _in_words)(node, target)
+
+
+def has_quads(node: Node) -> bool:
+    """Whether the rows of an attention are whole quads."""
+    s = sizes_of(node)
+    return s.depth % 4 == s.width % 4 == 0
+
+
+class JoinedAttention:
+    """An attention with those of its inputs that are products of one tensor and known weights: as one product.
+
+    `products` are matrix products by the number of the input, which has the heads inside its rows.
+    """
+
+    def __init__(self, node: Node, products: Mapping[int, Node]) -> None:
+        first = next(iter(products.values()))
+        self._node, self._constants = node, list[Node]()
+        widths = {i: product.output.type.shape[-1] for i, product in products.items()}
+        weights = [product.required_input(1) for product in products.values()]
+        biases = [product.optional_input(2) for product in products.values()]
+        x = first.required_input(0)
+        inputs = [x, self._side_by_side(weights, 0 if first.attrs.transpose_b else 1)]
+        if any(bias is not None for bias in biases):
+            dtype = next(bias.type.dtype for bias in biases if bias is not None)
+            filled = [bias or _zeros(width, dtype) for bias, width in zip(biases, widths.values(), strict=True)]
+            inputs.append(self._side_by_side(filled, 0))
+        total, s, at = sum(widths.values()), sizes_of(node), 0
+        rows = Value("joined", TensorType((*first.output.type.shape[:-1], total), first.output.type.dtype))
+        self.product = Node(MATMUL, inputs, [rows], first.attrs, first.label)
+        self._rows = dict[int, Rows]()
+        for i, width in widths.items():
+            depth, length = (s.width if i == 2 else s.depth), s.keys if i else s.queries
+            self._rows[i] = rows, at, (length * total, depth, total)
+            at += width
+
+    def __call__(self, target: Target) -> list[Dispatch]:
+        """The dispatches that make the weights at load, and those of the product and the attention."""
+        made = [dispatch for node in self._constants for dispatch in concat(node, target)]
+        return [*made, *matmul(self.product, target), *_attention(self._node, target, self._rows)]
+
+    @property
+    def constants(self) -> list[Value]:
+        """What the product reads that is made at load."""
+        return [node.output for node in self._constants]
+
+    def _side_by_side(self, values: Sequence[Value], axis: int) -> Value:
+        shape = list(values[0].type.shape)
+        shape[axis] = sum(value.type.shape[axis] for value in values)
+        joined = Value("joined constants", TensorType(tuple(shape), values[0].type.dtype))
+        self._constants.append(Node(CONCAT, values, [joined], ConcatAttrs(axis), "joined constants"))
+        return joined
+
+
+def _zeros(count: int, dtype: DType) -> Value:
+    return Value("zeros", TensorType((count,), dtype), Constant(memoryview(bytes(count * dtype.itemsize)), dtype))

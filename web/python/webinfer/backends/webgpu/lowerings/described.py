@@ -25,6 +25,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real
+from webinfer.graph.dims import whole
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
@@ -92,7 +93,7 @@ def _params(kernel: Kernel, dtype: DType, quads: bool) -> list[Param]:
             found += f32(**{part.name: part.value})
         else:
             grouped = quads and part is kernel.space[-1].extent
-            found += i32(**{part.name: int(part.value) // (4 if grouped else 1)})
+            found += i32(**{part.name: whole(part.value) // (4 if grouped else 1)})
     for table in kernel.tables:
         found += i32x8(**{table.name: table.values})
     return found

@@ -30,6 +30,7 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lowering.affine import is_scaled_by_column
 from webinfer.ops.conv import Conv2dAttrs
+from webinfer.ops.matmul import MatmulAttrs
 from webinfer.ops.strides import StridedCopy
 
 
@@ -57,31 +58,51 @@ class Clamp(enum.StrEnum):
     BOUNDS = "bounds"
 
 
+class Curve(enum.StrEnum):
+    """Activations that _activation.wgsl has besides those of operators."""
+
+    NO = "no"
+    GELU = "gelu"
+    GELU_TANH = "gelu_tanh"
+
+
 @dataclass(frozen=True, slots=True)
 class FusedAttrs(Conv2dAttrs):
     """A convolution that does more behind its activation, with its residual or a `bound`, or that is `gated`: it reads
     an image times its input 5, a factor of each channel [1, 1, 1, C], plus its input 6, an image of that size, if any.
+    A `curve` takes the place of its activation.
     """
 
     late: Late = Late.NO
     bound: float = 0.0
     gated: bool = False
+    curve: Curve = Curve.NO
 
 
-def with_epilogue(of: Node, inputs: Sequence[Value | None], last: Node, late: Late, bound: float = 0.0) -> Node:
-    """A convolution, and the node behind it, as one."""
-    attrs = FusedAttrs(**_fields(of), late=late, bound=bound)
+@dataclass(frozen=True, slots=True)
+class FusedMatmulAttrs(MatmulAttrs):
+    """The same of a matrix product, which may have a residual too, as its input 3."""
+
+    late: Late = Late.NO
+    bound: float = 0.0
+    gated: bool = False
+    curve: Curve = Curve.NO
+
+
+_FUSED = {"matmul": (FusedMatmulAttrs, MatmulAttrs)}
+
+
+def with_epilogue(of: Node, inputs: Sequence[Value | None], last: Node, **extras: Any) -> Node:
+    """A convolution or matrix product, and the node behind it, as one; `extras` are of FusedAttrs."""
+    fused, plain = _FUSED.get(of.op.name, (FusedAttrs, Conv2dAttrs))
+    attrs = fused(**{field.name: getattr(of.attrs, field.name) for field in fields(plain)}, **extras)
     return Node(of.op, inputs, last.outputs, attrs, last.label)
 
 
 def with_prologue(of: Node, x: Value, gate: Value, addend: Value | None) -> Node:
     """A convolution, and the product or the product and sum before it, as one."""
     inputs = [x, *[*of.inputs[1:], None, None, None][:4], gate, *([] if addend is None else [addend])]
-    return Node(of.op, inputs, of.outputs, FusedAttrs(**_fields(of), gated=True), of.label)
-
-
-def _fields(node: Node) -> dict[str, Any]:
-    return {field.name: getattr(node.attrs, field.name) for field in fields(Conv2dAttrs)}
+    return with_epilogue(of, inputs, of, gated=True)
 
 
 @dataclass(slots=True)
@@ -114,7 +135,7 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     if len(kinds) > 1 or x.type.dtype.is_float is is_quantized(x):
         raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
     has_bias = node.optional_input(2) is not None
-    extra = node.attrs if isinstance(node.attrs, FusedAttrs) else FusedAttrs()
+    extra = node.attrs if isinstance(node.attrs, FusedAttrs | FusedMatmulAttrs) else FusedMatmulAttrs()
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x), "scaled": scaled,
@@ -132,7 +153,10 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
-    params += _clamp(extra, node.attrs.activation.bounds, variables)
+    if extra.curve is not Curve.NO:
+        variables["activation"] = extra.curve
+    else:
+        params += _clamp(extra, node.attrs.activation.bounds, variables)
     if scaled:
         assert w.type.quant is not None
         scales = [round_to_f32(s) for s in w.type.quant.scales]
@@ -141,7 +165,9 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)
 
 
-def _clamp(a: FusedAttrs, bounds: tuple[float, float] | None, variables: dict[str, Variable]) -> tuple[Param, ...]:
+def _clamp(
+    a: FusedAttrs | FusedMatmulAttrs, bounds: tuple[float, float] | None, variables: dict[str, Variable]
+) -> tuple[Param, ...]:
     """The numbers of an activation that is a clamp or is nothing, and of the bound behind it."""
     bound = () if a.late in (Late.NO, Late.SUM) else f32(late_bound=a.bound)
     if bounds is None:

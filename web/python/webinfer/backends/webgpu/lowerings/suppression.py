@@ -55,9 +55,11 @@ def _nms(
         update("work", Scratch((lists, n)), single=True),
         *written,
     )
+    # ONNX drops what overlaps by more than nothing: by the least float32, which a GPU may take for zero.
+    overlap = max(a.overlap, LEAST_NORMAL) if a.overlap > 0 else a.overlap
     params = (
         *u32(lists=lists, n=n, limit=a.limit),
-        *f32(overlap=a.overlap, least=max(a.least, -LARGEST), sigma=a.sigma),
+        *f32(overlap=overlap, least=max(a.least, -LARGEST), sigma=a.sigma),
     )
     why = f"{INVOCATIONS} look for each of the best {a.limit}" + (f" of {lists} lists" if lists > 1 else "")
     return Dispatch("nms", {"workgroup": INVOCATIONS}, bindings, params, (lists, 1, 1), why)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, read
-from webinfer.backends.webgpu.lowerings.epilogue import Product, destination
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Scratch, Source, Target, groups_for, read, write
+from webinfer.backends.webgpu.lowerings.epilogue import Late, Product, Residual, destination
 from webinfer.backends.webgpu.lowerings.variants import Tile
 from webinfer.codegen.prelude import Param, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
+from webinfer.ops.activation import Activation
+
+# Variables of a product that leaves its epilogue to another dispatch.
+PLAIN: dict[str, Variable] = {
+    "has_bias": False, "residual": Residual.NONE, "activation": Activation.NONE, "scaled": False, "late": Late.NO,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +40,32 @@ def tiled_product(
     Shapes:  weights [window * ci, 4*ceil(co/4)]
     """
     place, after = destination(node.output, target, single=bool(shape.co % 4))
-    (kh, kw), quads = shape.window, shape.ci % 4 == 0
+    (kh, kw), quads, co4 = shape.window, shape.ci % 4 == 0, -(-shape.co // 4)
+    split = 1 if p.variables["gated"] else tile.split
     total = kh * kw * shape.ci
     variables: dict[str, Variable] = p.variables | {
-        "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
-        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.written_out,
-        "pointwise": shape.pointwise, "quads": quads, "unit": 4 if quads else 1,
-        "ragged": int(total % tile.depth != 0), "co_quads": shape.co % 4 == 0,
+        "workgroup": tile.workgroup // tile.parts, "parts": tile.parts, "rows": tile.rows, "columns": tile.columns,
+        "depth": tile.depth, "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers,
+        "unroll": tile.written_out, "pointwise": shape.pointwise, "quads": quads, "unit": 4 if quads else 1,
+        "ragged": int(total % (tile.depth * tile.parts * split) != 0), "co_quads": shape.co % 4 == 0, "split": split,
     }  # fmt: skip
     if not shape.pointwise:  # taps are told apart by dividing by these
         variables |= {"ci": shape.ci, "sum": total, "kw": kw}
-    co4 = -(-shape.co // 4)
     length = u32(sum=total) if shape.pointwise else ()
-    params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *length, *windows, *p.params)
-    groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
-    x = read("x", node.required_input(0), staged=quads)
-    bindings = (x, read("w", weights, p.element, staged=True), *p.bindings, place)
-    main = Dispatch("conv2d_tiled", variables, bindings, params, groups, tile.name)
-    return [*p.before, main, *after]
+    sizes = u32(pixels=shape.rows, co4=co4, co=shape.co)
+    groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns) * split, target, 1)
+    x, w = read("x", node.required_input(0), staged=quads), read("w", weights, p.element, staged=True)
+    if split == 1:
+        params = (*sizes, *length, *windows, *p.params)
+        main = [Dispatch("conv2d_tiled", variables, (x, w, *p.bindings, place), params, groups, tile.name)]
+    else:
+        parts = Scratch((split, shape.rows, 4 * co4))
+        first = Dispatch(
+            "conv2d_tiled", variables | PLAIN, (x, w, write("y", parts)), (*sizes, *length, *windows), groups, tile.name
+        )
+        rest = p.variables | {"workgroup": WORKGROUP, "split": split, "co_quads": shape.co % 4 == 0}
+        sums = groups_for(shape.rows * co4, target)
+        why = f"{split} workgroups share a sum"
+        last = Dispatch("product_parts", rest, (read("x", parts), *p.bindings, place), (*sizes, *p.params), sums, why)
+        main = [first, last]
+    return [*p.before, *main, *after]

@@ -11,20 +11,26 @@ one, "any" takes every shape.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Target
+from webinfer.backends.webgpu.lowerings import attention_tiles
 from webinfer.graph.ir import Node
 from webinfer.ops.activation import Activation
 from webinfer.ops.matmul import matrix_sizes
 
-CORES, LANES = 132, 128  # of a large device: an H200, on which all costs here were measured
+LANES = 128  # of a core of an H200, on which all costs here were measured
 BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
 LONG_SUM = 16  # quads of input channels from which invocations share a sum
 FEW_SLICES = 8
-MAX_TILES = 10  # tiles that a tuner is asked to time
+MAX_TILES = 14  # tiles that a tuner is asked to time
 SLACK = 2.5  # a tile that the model calls this much slower than the best is not offered
+DISPATCH_CYCLES = 4800.0  # of one more dispatch, that waits for another one
+MAX_PARTS = 1 << 26  # bytes of the parts of a product's sums
+SHORT_SUM = 1024  # of which workgroups do not lose each other
+CORE_BYTES = 20.0  # that a core moves in a cycle
 WAVE_CYCLES = 600.0  # to fill and to drain the device
 # Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
 UNTILED = {
@@ -32,21 +38,19 @@ UNTILED = {
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
 SMALL_SHARE = 16  # results of an invocation
+# Rows of open sizes that share a kernel: one, as a decoder has, then few classes, as each may need a shader of its own.
+CLASSES, LARGEST = (1, 16, 256, 4096), 65536
 READ_FLOAT16 = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
-MIN_LIMITS = {
-    "maxComputeWorkgroupStorageSize": 16384,
-    "maxComputeInvocationsPerWorkgroup": 256,
-    "maxStorageBuffersPerShaderStage": 8,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """A workgroup's share of a product: rows by columns of the result, `depth` products of each sum at a time.
 
-    An invocation computes `per_rows` by `per_columns`; `buffers` slices are in workgroup memory at a time; of large
-    shares `unroll` products are written out in the shader's text. `share` is the part of a core's peak that it reaches,
-    `slice_cycles` what a slice takes at least, `resident` how many workgroups a core holds.
+    An invocation computes `per_rows` by `per_columns`; `parts` groups of invocations share the sums, and so do `split`
+    workgroups, by one more dispatch; `buffers` slices are in workgroup memory at a time; of large shares `unroll`
+    products are written out in the shader's text. `share` is the part of a core's peak that it reaches, `slice_cycles`
+    what a slice takes at least, `resident` how many workgroups a core holds.
     """
 
     rows: int
@@ -59,12 +63,17 @@ class Tile:
     share: float
     slice_cycles: int
     resident: int
+    parts: int = 1
+    split: int = 1
+    wave: float = 8.0  # cycles to fill and to drain the device
+    drift: float = 0.1  # share that a doubling of a sum costs: 2,048 ^ 3 and 4,096 ^ 3 on an H100
 
     @property
     def name(self) -> str:
         """The name in tunings."""
         sizes = f"{self.rows}x{self.columns}x{self.depth}_{self.per_rows}x{self.per_columns}"
-        return f"tiled_{sizes}_{self.buffers}_{self.unroll}"
+        shared = (f"_in{self.parts}" if self.parts > 1 else "") + (f"_by{self.split}" if self.split > 1 else "")
+        return f"tiled_{sizes}_{self.buffers}_{self.unroll}{shared}"
 
     @property
     def written_out(self) -> int:
@@ -74,53 +83,101 @@ class Tile:
     @property
     def workgroup(self) -> int:
         """Invocations of a workgroup."""
-        return self.rows // self.per_rows * (self.columns // self.per_columns)
+        return self.rows // self.per_rows * (self.columns // self.per_columns) * self.parts
 
     @property
     def nbytes(self) -> int:
         """Bytes of workgroup memory."""
-        return 4 * self.buffers * self.depth * (self.rows + 4 + self.columns)
+        met = 4 * self.rows * self.columns if self.parts > 1 else 0
+        return 4 * self.buffers * self.depth * (self.rows + 4 + self.columns) * self.parts + met
 
-    def fits(self, target: Target) -> bool:
-        """Whether the device has the workgroup memory and the invocations."""
-        limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
+    def fits(self, target: Target, rows: int = 1, columns: int = 1) -> bool:
+        """Whether the device has the memory of a workgroup and its invocations, and room for the parts of sums."""
+        parts = 16 * self.split * rows * -(-columns // 4) if self.split > 1 else 0
         return (
-            self.nbytes <= limit["maxComputeWorkgroupStorageSize"]
-            and self.workgroup <= limit["maxComputeInvocationsPerWorkgroup"]
+            parts <= min(MAX_PARTS, target.limits.get("maxStorageBufferBindingSize", MAX_PARTS))
+            and self.nbytes <= target.limit("maxComputeWorkgroupStorageSize")
+            and self.workgroup <= target.limit("maxComputeInvocationsPerWorkgroup")
         )
 
-    def cycles(self, rows: int, inner: int, columns: int) -> float:
+    def cycles(self, rows: int, inner: int, columns: int, cores: int) -> float:
         """A rough count of cycles for [rows, inner] x [inner, columns], in waves of workgroups that run together."""
-        groups = math.ceil(rows / self.rows) * math.ceil(columns / self.columns)
-        slices = math.ceil(inner / self.depth)
-        work = slices * self.depth * self.rows * self.columns / (LANES * self.share)
-        waves, rest = divmod(groups, CORES * self.resident)
+        groups = math.ceil(rows / self.rows) * math.ceil(columns / self.columns) * self.split
+        slices = math.ceil(inner / (self.depth * self.parts * self.split))
+        work = slices * self.depth * self.parts * self.rows * self.columns / (LANES * self.share)
+        # Workgroups that are long at their sums lose each other, and so what they share in the cache.
+        work *= 1 + self.drift * max(0.0, math.log2(slices * self.depth / SHORT_SUM))
+        waves, rest = divmod(groups, cores * self.resident)
         cycles = waves * max(self.resident * work, slices * self.slice_cycles)
         if rest:
-            cycles += max(math.ceil(rest / CORES) * work, slices * self.slice_cycles) + WAVE_CYCLES
+            cycles += max(math.ceil(rest / cores) * work, slices * self.slice_cycles) + self.wave
+        if self.split > 1:
+            cycles += DISPATCH_CYCLES + rows * columns * (self.split + 1) * 4 / (cores * CORE_BYTES)
         return cycles
 
 
-TILES: dict[str, Tile] = {
-    tile.name: tile
-    for tile in (
-        Tile(128, 64, 16, 8, 8, 1, 16, 0.56, 50, 1),
-        Tile(128, 64, 16, 8, 8, 2, 16, 0.47, 50, 1),
-        Tile(64, 128, 16, 8, 8, 1, 16, 0.48, 50, 2),
-        Tile(128, 128, 16, 8, 8, 2, 16, 0.50, 50, 1),
-        Tile(128, 128, 16, 8, 8, 1, 1, 0.50, 50, 1),
-        Tile(128, 128, 8, 8, 8, 2, 8, 0.48, 50, 1),
-        Tile(256, 128, 8, 16, 8, 2, 8, 0.50, 50, 1),
-        Tile(64, 64, 16, 8, 4, 1, 16, 0.50, 1200, 8),
-        Tile(64, 64, 16, 8, 8, 2, 16, 0.34, 50, 3),
-        Tile(64, 64, 16, 4, 4, 1, 16, 0.40, 50, 1),
-        Tile(128, 32, 16, 8, 4, 1, 16, 0.46, 1200, 4),
-        Tile(64, 32, 16, 4, 4, 1, 16, 0.38, 1000, 4),
-        Tile(32, 64, 16, 4, 4, 1, 16, 0.38, 1000, 4),
-        Tile(32, 32, 16, 4, 4, 1, 16, 0.36, 1000, 8),
-        Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1200, 6),
-    )
+# Shares, cycles and workgroups are fitted to 24 products by 53 tiles on an H100 (Dawn, 2026-11-26): the best one by
+# them takes 1.02 times as long as the best one measured, in geometric mean.
+_OF_MATRICES = (
+    Tile(128, 64, 16, 8, 8, 1, 16, 0.64, 22, 1),
+    Tile(128, 64, 16, 8, 8, 2, 16, 0.60, 73, 3),
+    Tile(64, 128, 16, 8, 8, 1, 16, 0.55, 53, 4),
+    Tile(128, 128, 16, 8, 8, 2, 16, 0.64, 58, 1),
+    Tile(128, 128, 16, 8, 8, 1, 1, 0.64, 37, 2),
+    Tile(128, 128, 8, 8, 8, 2, 8, 0.62, 41, 1),
+    Tile(256, 128, 8, 16, 8, 2, 8, 0.64, 53, 4),
+    Tile(64, 64, 16, 8, 4, 1, 16, 0.55, 1545, 5),
+    Tile(64, 64, 16, 8, 8, 2, 16, 0.54, 1740, 3),
+    Tile(64, 64, 16, 4, 4, 1, 16, 0.46, 36, 4),
+    Tile(128, 32, 16, 8, 4, 1, 16, 0.52, 1055, 5),
+    Tile(64, 32, 16, 4, 4, 1, 16, 0.45, 1475, 7),
+    Tile(32, 64, 16, 4, 4, 1, 16, 0.49, 1381, 8),
+    Tile(32, 32, 16, 4, 4, 1, 16, 0.42, 1310, 9),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.40, 1021, 5),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.40, 1345, 2, 4),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.38, 1418, 2, 2),
+    Tile(32, 32, 16, 4, 4, 1, 16, 0.38, 1733, 2, 4),
+    Tile(64, 64, 16, 8, 8, 1, 16, 0.51, 1010, 6, 2),
+)
+_SHARED = (_OF_MATRICES[0], _OF_MATRICES[7])  # by several workgroups
+# The same of convolutions, as measured on an H200; of those the tiles by several workgroups are not yet timed.
+_OF_CONVOLUTIONS = (
+    Tile(128, 64, 16, 8, 8, 1, 16, 0.56, 50, 1),
+    Tile(128, 64, 16, 8, 8, 2, 16, 0.47, 50, 1),
+    Tile(64, 128, 16, 8, 8, 1, 16, 0.48, 50, 2),
+    Tile(128, 128, 16, 8, 8, 2, 16, 0.50, 50, 1),
+    Tile(128, 128, 16, 8, 8, 1, 1, 0.50, 50, 1),
+    Tile(128, 128, 8, 8, 8, 2, 8, 0.48, 50, 1),
+    Tile(256, 128, 8, 16, 8, 2, 8, 0.50, 50, 1),
+    Tile(64, 64, 16, 8, 4, 1, 16, 0.50, 1200, 8),
+    Tile(64, 64, 16, 8, 8, 2, 16, 0.34, 50, 3),
+    Tile(64, 64, 16, 4, 4, 1, 16, 0.40, 50, 1),
+    Tile(128, 32, 16, 8, 4, 1, 16, 0.46, 1200, 4),
+    Tile(64, 32, 16, 4, 4, 1, 16, 0.38, 1000, 4),
+    Tile(32, 64, 16, 4, 4, 1, 16, 0.38, 1000, 4),
+    Tile(32, 32, 16, 4, 4, 1, 16, 0.36, 1000, 8),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1200, 6),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1400, 1, 4),
+    Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1300, 3, 2),
+    Tile(32, 32, 16, 4, 4, 1, 16, 0.32, 1000, 2, 4),
+    Tile(64, 32, 16, 4, 4, 1, 16, 0.36, 1000, 2, 2),
+    Tile(64, 32, 16, 4, 4, 1, 16, 0.36, 1000, 1, 4),
+    Tile(64, 64, 16, 8, 4, 1, 16, 0.45, 1200, 2, 2),
+    Tile(64, 64, 16, 8, 8, 1, 16, 0.45, 1200, 2, 2),
+    Tile(128, 64, 16, 8, 8, 1, 16, 0.50, 1200, 2, 2),
+)
+# By operator, since gathered rows cost more; what a tile computes is the same.
+COSTS: dict[str, dict[str, Tile]] = {
+    "conv2d": {tile.name: dataclasses.replace(tile, wave=600.0, drift=0.0) for tile in _OF_CONVOLUTIONS},
+    "matmul": {
+        tile.name: tile
+        for tile in (
+            *_OF_MATRICES,
+            *(dataclasses.replace(tile, split=split) for tile in _SHARED for split in (2, 3, 4, 6, 8)),
+        )
+    },
 }
+TILES = COSTS["conv2d"] | COSTS["matmul"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +194,7 @@ class Gemv:
 
     def suits(self, rows: int, quads: int, target: Target) -> bool:
         """Whether the device has the invocations, and each of them finds a few of a sum's `quads`."""
-        least = MIN_LIMITS["maxComputeInvocationsPerWorkgroup"]
-        fits = self.workgroup <= target.limits.get("maxComputeInvocationsPerWorkgroup", least)
+        fits = self.workgroup <= target.limit("maxComputeInvocationsPerWorkgroup")
         few = self.workgroup <= max(quads, GEMV_SIZES[0])
         return fits and few and (8 * self.workgroup >= quads or self.workgroup == GEMV_SIZES[-1]) and self.rows <= rows
 
@@ -168,21 +224,33 @@ def is_pointwise(node: Node) -> bool:
 
 
 def product_shape(node: Node) -> ProductShape | None:
-    """The matrices of a dense convolution or of a product with one right operand; None for everything else."""
+    """The matrices of a dense convolution or of a product with one right operand; None for everything else.
+
+    Kernels are chosen by it. Of a size that follows symbols it has the upper end of its class: every kernel computes
+    any number of rows, and a cost of each number would be a plan of each.
+    """
     x, w, y = node.required_input(0), node.required_input(1), node.output
     if y.type.size == 0:
         return None
     if node.op.name == "conv2d" and node.attrs.groups == 1:
         co, kh, kw, ci = w.type.shape
-        return ProductShape(y.type.size // co, kh * kw * ci, co, ci % 4 == 0, is_pointwise(node))
+        return ProductShape(typical(y.type.size // co), kh * kw * ci, co, ci % 4 == 0, is_pointwise(node))
     if node.op.name == "matmul" and not node.attrs.transpose_a and math.prod(w.type.shape[:-2]) == 1:
         m, k, n = matrix_sizes([x.type, w.type], node.attrs)
-        return ProductShape(math.prod(x.type.shape[:-2]) * m, k, n, k % 4 == 0, True) if k else None
+        rows = math.prod(x.type.shape[:-2]) * m
+        return ProductShape(typical(rows), typical(k), typical(n), k % 4 == 0, True) if k else None
     return None
+
+
+def typical(size: int) -> int:
+    """How many rows, or other sizes of a product, a kernel is chosen for."""
+    return attention_tiles.end_of_class(size, CLASSES, LARGEST)
 
 
 def tuning_key(node: Node) -> str:
     """The key of a node in tunings: the operator and everything that its speed depends on."""
+    if node.op.name == "attention":
+        return attention_tiles.tuning_key(node)
     x, w, a = node.required_input(0).type, node.required_input(1).type, node.attrs
     parts = [node.op.name, f"{x.dtype}", f"x{x.shape}", f"w{w.shape}"]
     if node.op.name == "matmul":
@@ -190,13 +258,16 @@ def tuning_key(node: Node) -> str:
     else:
         parts.append(f"s{a.stride} d{a.dilation} p{a.pads} g{a.groups}")
     carried = "none" if a.activation is Activation.SILU else str(a.activation)  # it costs what none costs
-    return " ".join([*parts, "+".join([carried, "residual"][: 1 + (node.optional_input(3) is not None)])])
+    residual = node.op.name != "matmul" and node.optional_input(3) is not None  # matrix products get theirs in groups
+    return " ".join([*parts, "+".join([carried, "residual"][: 1 + residual])])
 
 
 def candidates(node: Node, target: Target) -> tuple[str, ...]:
     """Names of the kernels that may compute this node, the default first; empty where there is no choice."""
     if node.op.name == "depthwise_conv2d":
         return _depthwise_candidates(node, target)
+    if node.op.name == "attention":
+        return attention_tiles.candidates(node, target)
     if node.op.name not in ("conv2d", "matmul"):
         return ()
     shape = product_shape(node)
@@ -208,20 +279,22 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     if target.software:
         return plain
     cycles = {
-        name: tile.cycles(shape.rows, shape.inner, shape.columns) for name, tile in TILES.items() if tile.fits(target)
+        name: tile.cycles(shape.rows, shape.inner, shape.columns, target.cores)
+        for name, tile in COSTS[node.op.name].items()
+        if tile.fits(target, shape.rows, shape.columns)
     }
     if not cycles:
         return plain
     ranked = sorted(cycles, key=cycles.__getitem__)
     best = cycles[ranked[0]]
     tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:MAX_TILES]
-    tiled = best < _untiled_cycles(plain[0], shape) and plain[0] not in GEMVS
+    tiled = best < _untiled_cycles(plain[0], shape, target.cores) and plain[0] not in GEMVS
     return (*tiles, *plain) if tiled else (*plain, *tiles)
 
 
-def _untiled_cycles(name: str, shape: ProductShape) -> float:
+def _untiled_cycles(name: str, shape: ProductShape, cores: int) -> float:
     share, each = UNTILED[name.split("_")[0]]
-    work = shape.rows * shape.inner * shape.columns / (CORES * LANES * share)
+    work = shape.rows * shape.inner * shape.columns / (cores * LANES * share)
     return max(work, shape.inner * each) + WAVE_CYCLES
 
 
@@ -231,7 +304,9 @@ def choose(node: Node, target: Target) -> str:
     if not offered:
         return ""
     chosen = target.tuned.get(tuning_key(node), offered[0])
-    return chosen if chosen in offered or (chosen in TILES and TILES[chosen].fits(target)) else offered[0]
+    shape = product_shape(node)
+    fits = chosen in TILES and shape is not None and TILES[chosen].fits(target, shape.rows, shape.columns)
+    return chosen if chosen in offered or fits else offered[0]
 
 
 def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]:

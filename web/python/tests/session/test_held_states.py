@@ -1,0 +1,194 @@
+"""A decoder's keys and values stay where kernels read them: a step copies neither the past in nor the next one out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+from tests.ops.case_graphs import run
+from tests.session.test_open_plans import cached
+from tests.session.test_plan_cache import Visitor
+
+import webinfer
+from build_scripts.judge.open_models import HEADS, WIDTH, decoder
+from webinfer.backends.base import RegimeExecutor
+from webinfer.backends.wasm.held_states import HeldStates
+from webinfer.backends.wasm.sized_words import SizedExecutor
+from webinfer.errors import LimitError
+from webinfer.importers.core.caches import CacheRow, Caches
+from webinfer.session import loading, open_store
+from webinfer.session.kv_cache import KvCache
+from webinfer.session.session import Session
+
+PAIRS = {f"{tag}_past_{part}": f"{tag}_next_{part}" for tag in "ab" for part in "kv"}
+TOKENS = np.random.default_rng(9).integers(0, 50, (1, 300))
+START = cached(6)
+
+
+def opened(**options: Any) -> Session:
+    return run(webinfer.load(decoder(), backend="wasm", **{"threads": 1, **options}))
+
+
+def cache_of(session: Session) -> KvCache:
+    rows = tuple(CacheRow(*pair, 2) for pair in PAIRS.items())
+    return KvCache("decoder", Caches(rows), session.inputs, session.outputs)
+
+
+def begun(session: Session) -> KvCache:
+    """A cache that holds the first run's keys and values."""
+    cache = cache_of(session)
+    run(session.run(START, kv_cache=cache))
+    return cache
+
+
+class Plain:
+    """What `KvCache` is judged by: arrays that a caller passes on."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.past = session, START
+        self.step(START["ids"])
+
+    def step(self, ids: Any) -> Any:
+        found = run(self.session.run({**self.past, "ids": ids}))
+        self.past = {name: found[then].numpy() for name, then in PAIRS.items()}
+        return found["logits"].numpy()
+
+
+def step(session: Session, cache: KvCache, ids: Any) -> Any:
+    found = run(session.run({"ids": ids}, kv_cache=cache))
+    assert list(found) == ["logits"]
+    return found["logits"].numpy()
+
+
+def held(cache: KvCache) -> bool:
+    return all(state.holder is not None for state in cache._values.values())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_long_loop_copies_no_past_and_gives_what_arrays_give(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(threads=threads) as session, opened(threads=threads) as other:
+        plain, cache = Plain(other), begun(session)
+        for i in range(4):
+            np.testing.assert_array_equal(step(session, cache, TOKENS[:, i : i + 1]), plain.step(TOKENS[:, i : i + 1]))
+        kernels, moved = session.executor.kernels, [0]  # type: ignore[attr-defined]
+        write, read = type(kernels).write, type(kernels).read
+
+        def counted_write(own: Any, address: int, data: Any) -> None:
+            moved[0] += memoryview(data).nbytes if own is kernels else 0
+            write(own, address, data)
+
+        def counted_read(own: Any, address: int, nbytes: int) -> Any:
+            moved[0] += nbytes if own is kernels else 0
+            return read(own, address, nbytes)
+
+        monkeypatch.setattr(type(kernels), "write", counted_write)
+        monkeypatch.setattr(type(kernels), "read", counted_read)
+        most = 0
+        for i in range(4, 200):
+            moved[0] = 0
+            np.testing.assert_array_equal(step(session, cache, TOKENS[:, i : i + 1]), plain.step(TOKENS[:, i : i + 1]))
+            most = max(most, moved[0]) if i > 190 else most
+        assert held(cache)
+        assert cache.length == 7 + 200
+        past = 4 * HEADS * cache.length * (WIDTH // HEADS) * 4
+        assert most < 16_000 < past / 6  # the words of the program, a token and its logits
+        for name, array in plain.past.items():
+            np.testing.assert_array_equal(cache.tensors()[name].numpy(), array)
+
+
+def test_prompts_plain_runs_and_other_sequences_come_between_steps() -> None:
+    with opened() as session, opened() as other:
+        plain, cache = Plain(other), begun(session)
+        second, others = begun(session), Plain(other)
+        at = 0
+        for new, which in ((1, 0), (1, 0), (9, 0), (1, 0), (1, 1), (1, 1), (1, 0), (5, 1), (1, 1), (1, 0), (1, 0)):
+            ids = TOKENS[:, at : at + new]
+            at += new
+            found = step(session, (cache, second)[which], ids)
+            np.testing.assert_array_equal(found, (plain, others)[which].step(ids))
+            if at % 3 == 0:
+                own = cached(11)
+                want, got = run(other.run(own)), run(session.run(own))
+                for name, tensor in want.items():
+                    np.testing.assert_array_equal(got[name].numpy(), tensor.numpy())
+        before = cache.length
+        cache.reset()
+        assert cache.length == 0 < before
+        run(session.run(START, kv_cache=cache))
+        assert cache.length == 7
+
+
+def test_states_outlast_the_executor_that_holds_them() -> None:
+    with opened() as session, opened() as other:
+        plain, cache = Plain(other), begun(session)
+        for i in range(12):
+            ids = TOKENS[:, i : i + 1]
+            if i in (4, 8):
+                assert held(cache)
+                run(session.restore())
+                assert not held(cache)
+            np.testing.assert_allclose(step(session, cache, ids), plain.step(ids), atol=1e-6)
+        assert held(cache)
+        assert run(session.verify(inputs=cached(9))).ok
+        np.testing.assert_allclose(step(session, cache, TOKENS[:, :1]), plain.step(TOKENS[:, :1]), atol=1e-6)
+    for name, array in plain.past.items():  # of a closed session
+        np.testing.assert_allclose(cache.tensors()[name].numpy(), array, atol=1e-6)
+
+
+def test_plans_of_an_earlier_visit_hold_states_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_store, "QUIET_S", 0.0)
+    host = Visitor()
+    with opened(host=host) as first:
+        plain = Plain(first)
+        wanted = [plain.step(TOKENS[:, i : i + 1]) for i in range(20)]
+        run(asyncio.sleep(0.05))
+        while open_store._tasks:
+            run(asyncio.sleep(0.01))
+    monkeypatch.setattr(loading, "read_model", None)  # a call would fail
+    with opened(host=host) as second:
+        cache = begun(second)
+        for i in range(20):
+            np.testing.assert_array_equal(step(second, cache, TOKENS[:, i : i + 1]), wanted[i])
+        assert held(cache)
+        assert isinstance(second.executor, RegimeExecutor)
+        assert isinstance(second.executor, SizedExecutor)
+
+
+def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as session, opened() as other:
+        plain, cache = Plain(other), begun(session)
+        grow = HeldStates.grow
+        for i in range(30):
+            if i == 8:  # at the next growth, after one pair has moved
+
+                def failing(own: HeldStates, needs: Any, model: str) -> None:
+                    area, moved = own._memory.area, iter(range(9))
+
+                    def full(before: Any, nbytes: int, owner: str) -> Any:
+                        if next(moved):
+                            raise LimitError("memory", nbytes, 0, "use less")
+                        return area(before, nbytes, owner)
+
+                    with monkeypatch.context() as patch:
+                        patch.setattr(own._memory, "area", full)
+                        grow(own, needs, model)
+
+                monkeypatch.setattr(HeldStates, "grow", failing)
+            ids = TOKENS[:, i : i + 1]
+            try:
+                found = step(session, cache, ids)
+            except LimitError:
+                monkeypatch.setattr(HeldStates, "grow", grow)
+                found = step(session, cache, ids)
+            np.testing.assert_array_equal(found, plain.step(ids))
+        assert held(cache)
+    monkeypatch.setattr(HeldStates, "grow", lambda *_: (_ for _ in ()).throw(LimitError("memory", 1, 0, "use less")))
+    with opened() as session, opened() as other:
+        plain, cache = Plain(other), begun(session)
+        for i in range(5):
+            np.testing.assert_array_equal(step(session, cache, TOKENS[:, i : i + 1]), plain.step(TOKENS[:, i : i + 1]))
+        assert not held(cache)

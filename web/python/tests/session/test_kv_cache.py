@@ -1,0 +1,187 @@
+"""Decoders whose past goes in and comes back longer: a loop that feeds tokens only gives what one whole run does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from tests.importers.tflite_writer import Writer  # noqa: E402
+from tests.session.test_open_sizes import DRAW, judge_of  # noqa: E402
+
+import webinfer  # noqa: E402
+from webinfer.dtypes import DType  # noqa: E402
+from webinfer.errors import InputError  # noqa: E402
+from webinfer.importers.core.caches import CacheRow, Caches  # noqa: E402
+from webinfer.session.inputs import TensorInfo  # noqa: E402
+from webinfer.session.kv_cache import KvCache  # noqa: E402
+from webinfer.tensor import Tensor  # noqa: E402
+
+HEADS, WIDTH, WORDS = 2, 4, 11
+SIZE = HEADS * WIDTH
+NAMES = ("past_key_values.0.key", "past_key_values.0.value"), ("present.0.key", "present.0.value")
+ODD = ("a", "b"), ("x", "y")  # as exporters name values that nobody named
+
+
+def _heads(x: str, y: str) -> list[Any]:
+    """[1, n, heads × width] → [1, heads, n, width]"""
+    return [
+        helper.make_node("Reshape", [x, "split"], [f"{y}_4"]),
+        helper.make_node("Transpose", [f"{y}_4"], [y], perm=[0, 2, 1, 3]),
+    ]
+
+
+def _attention(keys: str, values: str) -> list[Any]:
+    return [
+        helper.make_node("Transpose", [keys], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", values], ["o"]),
+        helper.make_node("Transpose", ["o"], ["o_4"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["o_4", "joined"], ["o_3"]),
+        helper.make_node("MatMul", ["o_3", "head"], ["logits"]),
+    ]
+
+
+def _decoder(pasts: tuple[str, str] = NAMES[0], presents: tuple[str, str] = NAMES[1], merged: bool = False) -> bytes:
+    """One layer without a mask inside a step; with `merged`, a branch says whether there is a past."""
+    float_, int_ = TensorProto.FLOAT, TensorProto.INT64
+    nodes = [helper.make_node("Gather", ["words", "input_ids"], ["h"])]
+    for name in "qkv":
+        nodes += [helper.make_node("MatMul", ["h", f"w{name}"], [f"{name}_3"]), *_heads(f"{name}_3", name)]
+    inputs = [
+        helper.make_tensor_value_info("input_ids", int_, ["batch", "n"]),
+        *(helper.make_tensor_value_info(p, float_, ["batch", HEADS, "past", WIDTH]) for p in pasts),
+    ]
+    joins = [
+        helper.make_node("Concat", [past, new], [then], axis=-2)
+        for past, new, then in zip(pasts, "kv", presents, strict=True)
+    ]
+    if merged:
+        ends = [helper.make_tensor_value_info(f"{then}_{{}}", float_, None) for then in presents]
+        sides = []
+        for side, made in (("yes", joins), ("no", [helper.make_node("Identity", [new], ["?"]) for new in "kv"])):
+            for node, then in zip(made, presents, strict=True):
+                node.output[0] = f"{then}_{side}"
+            own = [helper.make_tensor_value_info(end.name.format(side), float_, None) for end in ends]
+            sides.append(helper.make_graph(made, side, [], own))
+        joins = [
+            helper.make_node("If", ["use_cache_branch"], list(presents), then_branch=sides[0], else_branch=sides[1])
+        ]
+        inputs.append(helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]))
+    nodes += [*joins, *_attention(*presents)]
+    draw = np.random.default_rng(1)
+    constants = {
+        "words": draw.normal(size=(WORDS, SIZE)).astype("f4"), "head": draw.normal(size=(SIZE, WORDS)).astype("f4"),
+        **{f"w{name}": draw.normal(size=(SIZE, SIZE)).astype("f4") for name in "qkv"},
+        "split": np.array([0, 0, HEADS, WIDTH]), "joined": np.array([0, 0, SIZE]),
+    }  # fmt: skip
+    outputs = [helper.make_tensor_value_info(name, float_, None) for name in ("logits", *presents)]
+    graph = helper.make_graph(
+        nodes, "g", inputs, outputs, [numpy_helper.from_array(a, n) for n, a in constants.items()]
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+@pytest.mark.parametrize(("pasts", "presents", "merged"), [(*NAMES, False), (*ODD, False), (*NAMES, True)])
+def test_a_decode_loop_feeds_tokens_only(
+    pasts: tuple[str, str], presents: tuple[str, str], merged: bool, backend: str
+) -> None:
+    data = _decoder(pasts, presents, merged)
+    judge = judge_of(data)
+    with webinfer.load_sync(data, backend=backend) as session:
+        cache = session.kv_cache()
+        assert cache.names == dict(zip(pasts, presents, strict=True))
+        for batch in (1, 2):
+            cache.reset()
+            assert (cache.length, cache.tensors()) == (0, {})
+            held = dict.fromkeys(pasts, np.zeros((batch, HEADS, 0, WIDTH), "f4"))
+            for n in (3, 1, 1, 2, 1):
+                ids = DRAW.integers(0, WORDS, (batch, n))
+                flag = {"use_cache_branch": np.array([cache.length > 0])} if merged else {}
+                logits, *now = judge.run(None, {"input_ids": ids, **held, **flag})
+                held = dict(zip(pasts, now, strict=True))
+                found = session.run({"input_ids": ids}, kv_cache=cache)
+                assert list(found) == ["logits"]
+                np.testing.assert_allclose(found["logits"].numpy(), logits, rtol=1e-5, atol=1e-4)
+                assert cache.length == now[0].shape[2]
+            np.testing.assert_allclose(cache.tensors()[pasts[0]].numpy(), now[0], atol=1e-5)
+
+
+def test_two_caches_are_two_sequences() -> None:
+    data = _decoder()
+    judge = judge_of(data)
+    with webinfer.load_sync(data, backend="wasm") as session:
+        first, second = session.kv_cache(), session.kv_cache()
+        ids = np.arange(6).reshape(1, 6) % WORDS
+        for cache, part in ((first, ids[:, :4]), (second, ids[:, :1]), (first, ids[:, 4:])):
+            found = session.run({"input_ids": part}, kv_cache=cache)
+        assert (first.length, second.length) == (6, 1)
+        kept = {name: second.tensors()[name].numpy() for name in NAMES[0]}
+        want = judge.run(None, {"input_ids": ids[:, 1:2], **kept})[0]
+        found = session.run({"input_ids": ids[:, 1:2]}, kv_cache=second)
+        np.testing.assert_allclose(found["logits"].numpy(), want, atol=1e-5)
+
+
+def test_a_state_of_one_name_is_kept_too() -> None:
+    """As converters of TensorFlow Lite write caches: their sizes stay."""
+    writer = Writer()
+    x, state = writer.input("x", (1, 4)), writer.input("state", (1, 4))
+    total, y = writer.tensor("state", (1, 4)), writer.tensor("y", (1, 4))
+    writer.node("ADD", [x, state], [total])
+    writer.node("MUL", [total, total], [y])
+    data = writer.finish(total, y)
+    with webinfer.load_sync(data, backend="wasm") as session:
+        cache, total_so_far = session.kv_cache(), np.zeros((1, 4), "f4")
+        for _ in range(3):
+            step = DRAW.normal(size=(1, 4)).astype("f4")
+            total_so_far = total_so_far + step
+            found = session.run({"x": step}, kv_cache=cache)
+            np.testing.assert_allclose(found["y"].numpy(), total_so_far**2, atol=1e-5)
+        assert cache.length == 0
+
+
+def test_inputs_that_follow_from_the_length_may_be_left_out() -> None:
+    kinds = {
+        "input_ids": DType.INT64,
+        "attention_mask": DType.INT64,
+        "position_ids": DType.INT32,
+        "past": DType.FLOAT32,
+    }
+    shapes: dict[str, Any] = {"input_ids": ("b", "n"), "attention_mask": ("b", "m"), "position_ids": ("b", "n")}
+    infos = [TensorInfo(name, kind, shapes.get(name, ("b", 2, "p", 4)), None) for name, kind in kinds.items()]
+    cache = KvCache("m", Caches((CacheRow("past", "present", 2),), shapes | {"past": ("b", 2, "p", 4)}), infos, [])
+    for n, past in ((3, 0), (2, 3)):
+        fed = cache.feed({"input_ids": np.zeros((2, n), np.int64)})
+        assert fed["past"].shape == (2, 2, past, 4)
+        assert fed["attention_mask"].shape == (2, past + n)
+        assert fed["attention_mask"].tolist() == [1] * (2 * (past + n))
+        assert fed["position_ids"].tolist() == [*range(past, past + n)] * 2
+        assert fed["position_ids"].dtype is DType.INT32
+        grown = Tensor(bytes(4 * 2 * 2 * (past + n) * 4), (2, 2, past + n, 4), DType.FLOAT32)
+        assert cache.take({"present": grown, "logits": grown}) == {"logits": grown}
+    mine = np.ones((2, 9), np.int64)
+    assert cache.feed({"input_ids": np.zeros((2, 1), np.int64), "attention_mask": mine})["attention_mask"] is mine
+    assert cache.take({"present": Tensor(b"", (2, 2, 0, 4), DType.FLOAT32)}) == {}  # of a branch that was not taken
+    assert cache.length == 5
+
+
+def test_what_has_no_cache_is_named() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    with webinfer.load_sync(data, backend="reference") as session:
+        with pytest.raises(InputError, match=r"no input that an output is the next value of; its inputs are x"):
+            session.kv_cache()
+    with webinfer.load_sync(_decoder(), backend="reference") as session:
+        with pytest.raises(InputError, match="needs a mapping of inputs, not a list"):
+            session.run([1, 2], kv_cache=session.kv_cache())

@@ -1,0 +1,146 @@
+"""What a load leaves in memory: each weight once, as it is computed with; and how much it needs on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import webinfer
+from webinfer.backends.wasm import load_steps
+from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.wasm.load_steps import in_turns
+from webinfer.backends.wasm.memory import KernelMemory
+from webinfer.graph.ir import Constant, Graph, TensorType, Value, apply
+from webinfer.host.interface import Kernels
+from webinfer.host.native import NativeHost
+from webinfer.ops import matmul as mm
+from webinfer.ops import movement as mv
+from webinfer.package import compile_model
+from webinfer.plan.blocks import Block, Kind, Ref, Step
+
+SPARE = 4096  # bytes of tables and biases beside the weights
+
+
+def _model(nodes: list[object], constants: dict[str, np.ndarray], shape: list[int]) -> bytes:
+    tensors = [numpy_helper.from_array(data, name) for name, data in constants.items()]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], tensors)
+    opsets = [helper.make_opsetid("", 13)]
+    data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    return data
+
+
+def _chain(op: str, uses: int, **attributes: object) -> list[object]:
+    names = ["x", *(f"h{i}" for i in range(uses - 1)), "y"]
+    return [helper.make_node(op, [a, "w"], [b], **attributes) for a, b in pairwise(names)]
+
+
+def _split(uses: int) -> list[object]:
+    parts = [f"w{i}" for i in range(uses)]
+    products = [helper.make_node("MatMul", ["x", part], [f"y{part}"]) for part in parts]
+    joined = helper.make_node("Concat", [f"y{part}" for part in parts], ["y"], axis=1)
+    return [helper.make_node("Split", ["w"], parts, axis=1), *products, joined]
+
+
+DRAWN = np.random.default_rng(3)
+MATRIX, WINDOW = (DRAWN.normal(0, 0.02, shape).astype(np.float32) for shape in ((256, 256), (64, 64, 3, 3)))
+TURNED = [helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]), helper.make_node("MatMul", ["x", "t"], ["y"])]
+DRAWN_MODELS: dict[str, tuple[Callable[[], list[object]], np.ndarray, list[int]]] = {
+    "a matrix": (lambda: _chain("MatMul", 1), MATRIX, [4, 256]),
+    "a matrix that eight nodes use": (lambda: _chain("MatMul", 8), MATRIX, [4, 256]),
+    "a transposed matrix": (lambda: TURNED, MATRIX, [4, 256]),
+    "a matrix in four parts": (lambda: _split(4), MATRIX, [4, 256]),
+    "windows of a small picture": (lambda: _chain("Conv", 1, pads=[1] * 4), WINDOW, [1, 64, 3, 3]),
+    "windows that eight nodes use": (lambda: _chain("Conv", 8, pads=[1] * 4), WINDOW, [1, 64, 3, 3]),
+}
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+@pytest.mark.parametrize("name", DRAWN_MODELS)
+def test_a_weight_lies_in_memory_once(name: str, backend: str) -> None:
+    nodes, weights, shape = DRAWN_MODELS[name]
+    with webinfer.load_sync(_model(nodes(), {"w": weights}, shape), backend=[backend]) as session:
+        constants = session.memory().constants
+    assert weights.nbytes <= constants <= weights.nbytes * 1.05 + SPARE
+
+
+def test_weights_come_and_go_while_they_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_steps, "TURN_BYTES", 64 << 10)
+    side, count = 64, 40
+    x = Value("x", TensorType((1, side)))
+    nodes, y = [], x
+    for i in range(count):
+        data = memoryview(DRAWN.normal(0, 0.1, side * side).astype(np.float32).tobytes())
+        w = Value(f"w{i}", TensorType((side, side)), Constant(data, TensorType((1,)).dtype))
+        turned = apply(mv.TRANSPOSE, [w], mv.TransposeAttrs((1, 0)))
+        nodes += [turned, apply(mm.MATMUL, [y, turned.output], mm.MatmulAttrs())]
+        y = nodes[-1].output
+    graph, host = Graph("chain", [x], [y], nodes), NativeHost()
+    kernels = asyncio.run(host.kernels("simd128", 1))
+    before = kernels.size()
+    executor = WasmExecutor(graph, host, kernels, lower_graph(graph, "simd128", {}))
+    weights = 4 * side * side * count
+    assert kernels.size() - before <= 1.5 * weights  # all at once it would be three times
+    (found,) = asyncio.run(executor.run({"x": np.ones((1, side), np.float32)})).values()
+    want = np.ones((1, side), np.float32)
+    for node in nodes[::2]:
+        assert node.inputs[0] is not None
+        assert node.inputs[0].constant is not None
+        want = want @ np.frombuffer(node.inputs[0].constant.data, np.float32).reshape(side, side).T
+    np.testing.assert_allclose(found.numpy(), want, rtol=1e-4)
+    executor.close()
+
+
+def test_a_turn_brings_in_what_its_steps_read_first() -> None:
+    weights = [Block(f"w{i}", load_steps.TURN_BYTES // 2 + 1, Kind.STAGED) for i in range(3)]
+    packed = Block("packed", 1, Kind.CONSTANT)
+    steps = [Step("k", (Ref(w), Ref(packed)), 1, 0) for w in (*weights, weights[0])]
+    turns, passing = in_turns(steps, weights, at_once=False)
+    assert [turn.sources for turn in turns] == [[w] for w in weights]
+    assert [len(turn.steps) for turn in turns] == [1, 1, 2]
+    assert passing == weights
+    assert [(w.first, w.last) for w in weights] == [(0, 2), (1, 1), (2, 2)]
+    (turn,), _ = in_turns(steps, weights, at_once=True)
+    assert turn.steps == steps
+
+
+def test_a_package_packs_large_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_steps, "TURN_BYTES", 16 << 10)
+    weights = {f"w{i}": DRAWN.normal(0, 0.1, (64, 64)).astype(np.float32) for i in range(6)}
+    names = ["x", *(f"h{i}" for i in range(5)), "y"]
+    nodes = [helper.make_node("MatMul", [a, w], [b]) for (a, b), w in zip(pairwise(names), weights, strict=True)]
+    model, x = _model(nodes, weights, [2, 64]), DRAWN.normal(size=(2, 64)).astype(np.float32)
+    package = asyncio.run(compile_model(model, backend="wasm", builds=("simd128",), threads=False))
+    found = []
+    for data in (model, package):
+        with webinfer.load_sync(data, backend=["wasm"]) as session:
+            found.append(session.run({"x": x})["y"].numpy().copy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-5)  # of another build: sums near 1
+    np.testing.assert_allclose(found[0], np.linalg.multi_dot([x, *weights.values()]), rtol=1e-3)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("end", [(1 << 31) - (1 << 15), (1 << 31) + (1 << 20)], ids=["across", "above"])
+def test_a_plan_lies_above_two_gigabytes(end: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of which nothing is written cost a test no memory."""
+    begin = KernelMemory.__init__
+
+    def far_up(self: KernelMemory, kernels: Kernels) -> None:
+        begin(self, kernels)
+        self.end = end
+
+    model, x = _model(_chain("Conv", 2, pads=[1] * 4), {"w": WINDOW}, [1, 64, 12, 12]), np.ones((1, 64, 12, 12))
+    with webinfer.load_sync(model, backend=["wasm"], threads=threads) as session:
+        want = session.run({"x": x.astype(np.float32)})["y"].numpy().copy()
+    monkeypatch.setattr(KernelMemory, "__init__", far_up)
+    with webinfer.load_sync(model, backend=["wasm"], threads=threads) as session:
+        executor = session.executor
+        assert isinstance(executor, WasmExecutor)
+        assert executor.kernels.size() > end
+        for _ in range(2):
+            np.testing.assert_array_equal(session.run({"x": x.astype(np.float32)})["y"].numpy(), want)

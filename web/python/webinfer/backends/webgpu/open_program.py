@@ -1,0 +1,259 @@
+"""A program whose sizes follow those of a model's inputs: scheduled once with symbols, bound by writing parameters.
+
+What lowering made of symbols is an expression: a parameter, a count of workgroups, the bytes of a tensor. Binding
+evaluates them, writes all parameters at once and changes counts; shaders and weights stay. Buffers that are too small
+are made anew, with a quarter more than is needed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from webinfer.backends.base import BindableExecutor, BufferBinding, Executor, PlanRow
+from webinfer.backends.webgpu.dispatch import Derived, Scratch, Source
+from webinfer.backends.webgpu.executor import Origins, WebGpuExecutor
+from webinfer.backends.webgpu.memory import Block, Home, Region
+from webinfer.backends.webgpu.schedule import Schedule, Step
+from webinfer.codegen.prelude import words_of
+from webinfer.errors import LimitError
+from webinfer.graph.dims import has_size, hint_of, with_sizes
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.stored_trace import written as written_trace
+from webinfer.graph.trace import Trace
+from webinfer.host.gpu import GpuDevice, Span
+from webinfer.host.interface import Host, Progress
+from webinfer.lowering.followed_graph import FollowedGraph, Number, ShowsFollowedGraph, as_json
+from webinfer.tensor import Tensor
+
+GROWTH = 5, 4  # the bytes that buffers get when one is too small, over what is needed
+ALIGNMENT = 16  # bytes: the largest element of a storage buffer
+
+
+class FollowedSchedule(FollowedGraph):
+    """What of a schedule follows sizes. The schedule and the graph then hold the program for the hint."""
+
+    def __init__(self, trace: Trace, graph: Graph, schedule: Schedule) -> None:
+        super().__init__(trace, graph)
+        self.schedule = schedule
+        if any(has_size([s.dispatch.params, s.dispatch.groups, [*s.regions]]) for s in schedule.prepare):
+            raise NotImplementedError("a dispatch of the load that follows sizes")
+        if any(s.dispatch.text for s in schedule.run):
+            raise NotImplementedError("a custom operator, whose shader may ask how long its buffers are")
+        if any(r.block in schedule.sized for s in schedule.prepare for r in s.regions):
+            raise NotImplementedError("a dispatch of the load that reads what follows sizes")
+        self.words = [[(kind, self.number(word)) for kind, word in words_of(s.dispatch.params)] for s in schedule.run]
+        self.groups = [tuple(map(self.number, s.dispatch.groups)) for s in schedule.run]
+        self.regions = [[self._region(region) for region in s.regions] for s in schedule.run]
+        self.blocks = {block: self.number(block.nbytes) for block in schedule.blocks}
+        self.values = {value: self._region(region) for value, region in schedule.values.items()}
+        self.outputs = [self._region(region) for _, region in schedule.outputs]
+        self.elements = {block: (c.layout, list(map(self.number, c.elements))) for block, c in schedule.sized.items()}
+
+    def _region(self, region: Region) -> tuple[Block, Number, Number]:
+        return region.block, self.number(region.offset), self.number(region.nbytes)
+
+    def to_hint(self) -> None:
+        """Leaves numbers in the schedule and in the graph."""
+        schedule = self.schedule
+        schedule.run[:] = [_step_at_hint(step) for step in schedule.run]
+        for block in schedule.blocks:
+            block.nbytes = hint_of(block.nbytes)
+        schedule.inputs = {name: _region_at_hint(region) for name, region in schedule.inputs.items()}
+        schedule.outputs = [(value, _region_at_hint(region)) for value, region in schedule.outputs]
+        schedule.values = {value: _region_at_hint(region) for value, region in schedule.values.items()}
+        super().to_hint()
+
+
+def _region_at_hint(region: Region) -> Region:
+    return Region(region.block, hint_of(region.offset), hint_of(region.nbytes))
+
+
+def _source_at_hint(source: Source) -> Source:
+    """A source that a lowering made, in numbers: the proof of the schedule looks at it."""
+    if isinstance(source, Value):
+        return Value(source.name, with_sizes(source.type, hint_of), source.constant)
+    if isinstance(source, Scratch | Derived) and has_size(source.shape):
+        return replace(source, shape=with_sizes(source.shape, hint_of))
+    return source
+
+
+def _step_at_hint(step: Step) -> Step:
+    params = tuple(param._replace(value=with_sizes(param.value, hint_of)) for param in step.dispatch.params)
+    groups = with_sizes(step.dispatch.groups, hint_of)
+    bindings = tuple(binding._replace(source=_source_at_hint(binding.source)) for binding in step.dispatch.bindings)
+    dispatch = replace(step.dispatch, params=params, groups=groups, bindings=bindings)
+    return replace(step, dispatch=dispatch, regions=tuple(map(_region_at_hint, step.regions)))
+
+
+class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
+    """A graph's program for all sizes for which the guards of its trace hold."""
+
+    _followed: FollowedSchedule
+
+    def __init__(self, followed: FollowedSchedule, host: Host, device: GpuDevice, origins: Origins) -> None:
+        self._followed = followed
+        followed.to_hint()
+        self.ends = followed.graph
+        super().__init__(followed.schedule, host, device, origins, share_parameters=False)
+        self._limit = min(device.limits["maxStorageBufferBindingSize"], device.limits["maxBufferSize"])
+        self._spans = list[tuple[Span, ...]]()  # that dispatches bind now
+        self.changing = frozenset(block.buffer for block in followed.elements)
+
+    async def load(self, progress: Progress | None = None) -> None:
+        """As every program; then for the sizes that are bound."""
+        await super().load(progress)
+        self._spans = [order.bindings for order in self.recipe.orders[self.recipe.prepare :]]
+        await self._apply({})
+
+    async def bind(self, sizes: Sequence[int]) -> None:
+        """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
+        followed = self._followed
+        if list(sizes) == followed.sizes:
+            return
+        await self._ready()
+        found, before = followed.evaluate(sizes), list(followed.sizes)
+        grown = self._grown(found)
+        followed.bind(sizes, found)
+        try:
+            await self._apply(grown)
+        except BaseException:
+            followed.bind(before)
+            raise
+
+    def form(self) -> dict[str, Any]:
+        """What a package says of the program's sizes, as JSON; the program itself is that of the sizes in use.
+
+        `steps`: for each dispatch of a run the words of its parameters that follow sizes (place, format, expression),
+        its workgroups, and what it binds of tensors. Numbers are numbers, or a list with the place of an expression.
+        """
+        followed, graph = self._followed, self._followed.graph
+
+        def region(block: Block, offset: Number, nbytes: Number) -> list[Any]:
+            whole = offset == 0 and nbytes == followed.blocks[block] and block.home is Home.POOLED
+            return [block.buffer] if whole else [block.buffer, as_json(offset), as_json(nbytes)]
+
+        steps = [
+            [
+                [[i, kind, word[0]] for i, (kind, word) in enumerate(words) if isinstance(word, tuple)],
+                list(map(as_json, groups)), [region(*one) for one in regions],
+            ]
+            for words, groups, regions in zip(followed.words, followed.groups, followed.regions, strict=True)
+        ]  # fmt: skip
+        shapes = {value: list(map(as_json, shape)) for value, (_, shape) in followed.ends.items()}
+        return {
+            "sizes": written_trace(followed.trace, followed.expressions), "hint": followed.sizes, "steps": steps,
+            "needs": [[b.buffer, as_json(n)] for b, n in followed.blocks.items() if isinstance(n, tuple)],
+            "elements": [[b.buffer, layout, list(map(as_json, row))] for b, (layout, row) in followed.elements.items()],
+            "shapes": [[shapes[v] for v in graph.inputs], [shapes[v] for v in graph.outputs]],
+            "results": [[block.buffer, as_json(offset)] for block, offset, _ in followed.outputs],
+        }  # fmt: skip
+
+    def _grown(self, found: Sequence[int]) -> dict[int, int]:
+        """The buffers that are too small, with their new bytes.
+
+        Raises:  LimitError
+        """
+        needs: dict[int, int] = {}
+        for block, number in self._followed.blocks.items():
+            if isinstance(number, tuple):
+                needs[block.buffer] = max(needs.get(block.buffer, 0), found[number[0]])
+        sizes = self.recipe.sizes
+        if (most := max(needs.values(), default=0)) > self._limit:
+            what = f"a tensor of {self._followed.graph.name!r} in bytes"
+            raise LimitError(what, most, self._limit, "use smaller inputs")
+        if not any(need > sizes[buffer] for buffer, need in needs.items()):
+            return {}
+        roomy = {buffer: min(-(-need * GROWTH[0] // GROWTH[1]), self._limit) for buffer, need in needs.items()}
+        wanted = {buffer: -(-size // ALIGNMENT) * ALIGNMENT for buffer, size in roomy.items()}
+        return {buffer: min(size, self._limit) for buffer, size in wanted.items() if size > sizes[buffer]}
+
+    async def _apply(self, grown: Mapping[int, int]) -> None:
+        """Brings the program to the sizes that are bound; `grown` buffers are made anew."""
+        program, followed, recipe = self._program, self._followed, self.recipe
+        assert program is not None
+        for buffer, nbytes in grown.items():
+            recipe.sizes[buffer] = nbytes
+        uniforms, steps = bytearray(recipe.uniforms), list[tuple[int, Any, Any]]()
+        for i, (words, groups, regions) in enumerate(
+            zip(followed.words, followed.groups, followed.regions, strict=True)
+        ):
+            old, own = self._spans[i], tuple(map(followed.at, groups))
+            spans = (*map(self._span, regions), *old[len(regions) :])
+            if words:
+                values = [followed.at(word) for _, word in words]
+                struct.pack_into("<" + "".join(kind for kind, _ in words), uniforms, old[-1].offset, *values)
+            changed = spans != old or any(span.buffer in grown for span in spans)
+            self._spans[i] = spans
+            steps.append((self._base + i, spans if changed else None, own))
+        await program.rebind(grown, bytes(uniforms), steps)
+        for block, (layout, elements) in followed.elements.items():
+            program.write(block.buffer, struct.pack(layout, *map(followed.at, elements)))
+        self._note_ends()
+
+    def _span(self, region: tuple[Block, Number, Number]) -> Span:
+        """What a dispatch binds of a buffer: all of it for a whole tensor, so that most bindings stay."""
+        block, offset, nbytes = region
+        if offset == 0 and nbytes == self._followed.blocks[block]:
+            return Span(block.buffer, 0, self.recipe.sizes[block.buffer] if block.home is Home.POOLED else block.nbytes)
+        return Span(block.buffer, self._followed.at(offset), self._followed.at(nbytes))
+
+    def _note_ends(self) -> None:
+        """Where results lie, and how long they are."""
+        followed, outputs = self._followed, self._followed.graph.outputs
+        ends = [
+            BufferBinding(Span(block.buffer, followed.at(offset), followed.at(nbytes)), False)
+            for block, offset, nbytes in followed.outputs
+        ]
+        self.recipe = replace(self.recipe, outputs=ends)
+        self._reads = [Span(ends[i].span.buffer, ends[i].span.offset, outputs[i].type.nbytes) for i in self._found]
+        self._page_runs = None
+        arena = sum(
+            self.recipe.sizes[number] for number in {b.buffer for b in followed.blocks if b.home is Home.POOLED}
+        )
+        self.recipe = replace(self.recipe, memory=replace(self.recipe.memory, arena=arena))
+
+    # ----- looking inside
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The plan for the sizes that are bound, dispatch by dispatch."""
+        assert self.graph is self.ends  # follows the sizes now
+        return super().rows()
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs node by node and yields every result as it is computed."""
+        assert self.graph is self.ends
+        at = self._followed.at
+        for value, (block, offset, nbytes) in self._followed.values.items():
+            self._schedule.values[value] = Region(block, at(offset), at(nbytes))
+        async for found in super().probe(inputs):
+            yield found
+
+
+async def build_open(
+    graph: Graph,
+    trace: Trace,
+    host: Host,
+    device: GpuDevice,
+    schedule_of: Any,
+    origins: Origins,
+    beside: Sequence[Executor],
+) -> OpenProgram | None:
+    """A graph that was read with symbols as a program that can be bound to sizes, bound to those of the hint.
+
+    It shares constants with those of `beside`, programs of the same model.
+    `schedule_of` makes the schedule. None where guards leave no symbol open.
+
+    Raises:  as `compilation.build`
+    """
+    with trace.active():
+        schedule: Schedule = schedule_of(graph)
+        followed = FollowedSchedule(trace, graph, schedule)
+    if not trace.is_of_use:
+        return None
+    program = OpenProgram(followed, host, device, origins)
+    program.share_with(() if device.notes_load else beside)
+    await program.load()
+    return program
