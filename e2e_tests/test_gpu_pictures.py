@@ -153,11 +153,12 @@ COUNT = """() => {
     try {
       await mapAsync.apply(this, given);
       // On a busy machine the next one may be long in coming: who does not wait for this one must be able to begin.
-      if (self.testHold && reading === 1) await Promise.race([new Promise((resolve) => (another = resolve)), later(self.testHold)]);
+      if (self.testHold && reading === 1) await Promise.race([begun(), later(self.testHold)]);
     } finally {
       reading -= 1;
     }
   };
+  const begun = () => new Promise((resolve) => (another = resolve));
   const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const { submit } = GPUQueue.prototype;
   GPUQueue.prototype.submit = function (...given) {
