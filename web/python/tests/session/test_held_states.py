@@ -1,4 +1,5 @@
-"""A decoder's keys and values stay where kernels read them: a step copies neither the past in nor the next one out."""
+"""A decoder's keys and values stay where kernels or the GPU read them: a step copies neither the past in nor the next
+one out."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("onnx")
 from tests.ops.case_graphs import run
+from tests.ops.targets import Target
 from tests.session.test_open_plans import cached
 from tests.session.test_plan_cache import Visitor
 
@@ -18,7 +20,7 @@ from build_scripts.judge.open_models import HEADS, WIDTH, decoder
 from webinfer.backends.base import RegimeExecutor
 from webinfer.backends.wasm.held_states import HeldStates
 from webinfer.backends.wasm.sized_words import SizedExecutor
-from webinfer.errors import LimitError
+from webinfer.errors import ClosedError, LimitError
 from webinfer.importers.core.caches import CacheRow, Caches
 from webinfer.session import loading, open_store
 from webinfer.session.kv_cache import KvCache
@@ -29,8 +31,10 @@ TOKENS = np.random.default_rng(9).integers(0, 50, (1, 300))
 START = cached(6)
 
 
-def opened(**options: Any) -> Session:
-    return run(webinfer.load(decoder(), backend="wasm", **{"threads": 1, **options}))
+def opened(backend: str = "wasm", **options: Any) -> Session:
+    if backend == "wasm":
+        options.setdefault("threads", 1)
+    return run(webinfer.load(decoder(), backend=backend, **options))
 
 
 def cache_of(session: Session) -> KvCache:
@@ -38,19 +42,19 @@ def cache_of(session: Session) -> KvCache:
     return KvCache("decoder", Caches(rows), session.inputs, session.outputs)
 
 
-def begun(session: Session) -> KvCache:
+def begun(session: Session, start: Any = START) -> KvCache:
     """A cache that holds the first run's keys and values."""
     cache = cache_of(session)
-    run(session.run(START, kv_cache=cache))
+    run(session.run(start, kv_cache=cache))
     return cache
 
 
 class Plain:
     """What `KvCache` is judged by: arrays that a caller passes on."""
 
-    def __init__(self, session: Session) -> None:
-        self.session, self.past = session, START
-        self.step(START["ids"])
+    def __init__(self, session: Session, start: Any = START) -> None:
+        self.session, self.past = session, start
+        self.step(start["ids"])
 
     def step(self, ids: Any) -> Any:
         found = run(self.session.run({**self.past, "ids": ids}))
@@ -65,7 +69,7 @@ def step(session: Session, cache: KvCache, ids: Any) -> Any:
 
 
 def held(cache: KvCache) -> bool:
-    return all(state.holder is not None for state in cache._values.values())
+    return all(state.holder is not None or state.on_gpu is not None for state in cache._values.values())
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -192,3 +196,66 @@ def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: 
         for i in range(5):
             np.testing.assert_array_equal(step(session, cache, TOKENS[:, i : i + 1]), plain.step(TOKENS[:, i : i + 1]))
         assert not held(cache)
+
+
+def test_on_a_gpu_a_long_loop_copies_no_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    Target("webgpu").demand()
+    from webinfer.host.gpu_native_program import NativeProgram
+
+    empty = {**START, **{name: START[name][:, :, :0] for name in PAIRS}}
+    with opened("webgpu") as session, opened("webgpu") as other:
+        plain, cache = Plain(other, empty), begun(session, empty)
+        write, taken, moved = NativeProgram.write, NativeProgram._taken, [0]
+
+        def counted_write(own: Any, buffer: int, data: Any, offset: int = 0) -> None:
+            moved[0] += memoryview(data).nbytes
+            write(own, buffer, data, offset)
+
+        def counted_taken(own: Any, staging: Any, size: int) -> Any:
+            moved[0] += size
+            return taken(own, staging, size)
+
+        for i in range(40):
+            ids = TOKENS[:, i : i + 1 + (i == 7)]
+            with monkeypatch.context() as patch:
+                patch.setattr(NativeProgram, "write", counted_write)
+                patch.setattr(NativeProgram, "_taken", counted_taken)
+                moved[0] = 0
+                found = step(session, cache, ids)
+            assert held(cache)
+            assert i < 2 or moved[0] < 500  # tokens and their logits
+            np.testing.assert_array_equal(found, plain.step(ids))
+        assert cache.length == 42
+        for name, array in plain.past.items():
+            np.testing.assert_array_equal(cache.tensors()[name].numpy(), array)
+            np.testing.assert_array_equal(run(cache.read())[name].numpy(), array)
+
+
+def test_on_a_gpu_sequences_take_turns_and_states_outlast_programs() -> None:
+    Target("webgpu").demand()
+    with opened("webgpu") as session, opened("webgpu") as other:
+        caches, plains, at = [begun(session), begun(session)], [Plain(other), Plain(other)], 0
+        for new, which in ((1, 0), (1, 0), (9, 0), (1, 1), (1, 1), (1, 0), (5, 1), (40, 1), (1, 0), (1, 1)):
+            ids = TOKENS[:, at : at + new]
+            at += new
+            np.testing.assert_array_equal(step(session, caches[which], ids), plains[which].step(ids))
+            if at % 3 == 0:
+                own = cached(11)
+                want, got = run(other.run(own)), run(session.run(own))
+                for name, tensor in want.items():
+                    np.testing.assert_array_equal(got[name].numpy(), tensor.numpy())
+            if new == 5:
+                run(session.restore())
+        first, states = caches[0], [state.on_gpu for state in caches[0]._values.values()]
+        first.reset()
+        assert first.length == 0
+        for state in states:
+            assert state is not None
+            with pytest.raises(ClosedError, match="this GPU tensor was closed"):
+                assert state.buffer
+        run(session.run(START, kv_cache=first))
+        assert first.length == 7
+        wanted = plains[1].step(TOKENS[:, :1])
+    with opened() as session:  # on another backend
+        np.testing.assert_allclose(step(session, caches[1], TOKENS[:, :1]), wanted, atol=1e-5)
+        assert all(state.on_gpu is None for state in caches[1]._values.values())

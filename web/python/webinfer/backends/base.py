@@ -100,16 +100,18 @@ class StateHolder(Protocol):
 class StateInput:
     """Stands for an input whose next value is an output: after a run it stands for that.
 
-    An executor that can keeps it in its own memory, and gives the object itself in the place of the output.
+    An executor that `holds_states` keeps it in its own memory, or in a buffer of its GPU, and gives the object itself
+    in the place of the output.
     """
 
-    __slots__ = ("_tensor", "dtype", "holder", "input", "output", "shape")
+    __slots__ = ("_tensor", "dtype", "holder", "input", "on_gpu", "output", "shape")
 
     def __init__(self, input: str, output: str, tensor: Tensor) -> None:
         self.input, self.output = input, output
         self._tensor: Tensor | None = tensor
         self.shape, self.dtype = tensor.shape, tensor.dtype
         self.holder: StateHolder | None = None
+        self.on_gpu: GpuTensor | None = None  # which has the value
 
     @property
     def nbytes(self) -> int:
@@ -118,14 +120,41 @@ class StateInput:
 
     def hold(self, holder: StateHolder, shape: tuple[int, ...]) -> None:
         """The next value, of this shape, lies with a holder."""
+        self.close()
         self.holder, self.shape, self._tensor = holder, shape, None
 
+    def put(self, value: GpuTensor) -> None:
+        """The next value is in a buffer of a GPU, which is this object's from now on."""
+        self.close()
+        self.shape, self.on_gpu, self._tensor = value.shape, value, None
+
+    def close(self) -> None:
+        """Gives the buffer on the GPU back, if there is one, with what is there alone."""
+        if self.on_gpu is not None:
+            self.on_gpu.close()
+            self.on_gpu = None
+
     def tensor(self) -> Tensor:
-        """The value, copied out of the holder's memory if it lies there."""
-        if self._tensor is None:
+        """The value, copied out of the holder's memory if it lies there.
+
+        Raises:  InputError if it is on the GPU of a page that cannot wait; `read` can
+        """
+        if self._tensor is None and self.on_gpu is not None:
+            self._tensor = self.on_gpu.read_at_once()
+        elif self._tensor is None:
             assert self.holder is not None
             self._tensor = Tensor(self.holder.read_state(self), self.shape, self.dtype)
+        assert self._tensor is not None
         return self._tensor
+
+    async def read(self) -> Tensor:
+        """As `tensor`, also from the GPU of a page.
+
+        Raises:  DeviceLostError
+        """
+        if self._tensor is None and self.on_gpu is not None:
+            self._tensor = await self.on_gpu.read()
+        return self.tensor()
 
     def leave(self) -> None:
         """The holder needs its memory, or is closed."""
@@ -170,6 +199,7 @@ class Executor(ABC):
     """
 
     backend: str
+    holds_states = False  # whether inputs may be `StateInput`s
 
     @abstractmethod
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -461,7 +491,6 @@ class Backend(ABC):
 class BindableExecutor(Executor):
     """A plan whose sizes are symbols of a trace: bound to others without reading the model again."""
 
-    holds_states = False  # whether inputs may be `StateInput`s
     graph: Graph  # as it is for the sizes that are bound
     ends: Graph  # whose inputs and outputs alone are sure to have those sizes; looking at it costs nothing
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError
+from webinfer.host.coroutines import driven
 from webinfer.tensor import Tensor
 
 # Limits that a device is asked to raise as far as its adapter goes, by their WebGPU names.
@@ -359,6 +360,10 @@ class GpuTensor:
             raise ClosedError("this GPU tensor was closed; run again for a new one")
         return self._buffer
 
+    def is_on(self, device: GpuDevice) -> bool:
+        """Whether the buffer belongs to this device."""
+        return self._device is device
+
     @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
@@ -373,6 +378,14 @@ class GpuTensor:
         Raises:  DeviceLostError; ClosedError
         """
         return Tensor(await self._device.read(self.buffer, self.nbytes), self.shape, self.dtype)
+
+    def read_at_once(self) -> Tensor:
+        """As `read`, without an event loop.
+
+        Raises:  InputError in a page, where reading has to be awaited; else as `read`
+        """
+        found: Tensor = driven(self.read())
+        return found
 
     def close(self) -> None:
         """Gives the buffer back; a second call does nothing."""

@@ -116,9 +116,11 @@ class NativeProgram:
 
     def _encode(self, encoder: Any, first: int, count: int, repeats: int = 1, stamps: Any = None) -> None:
         compute = encoder.begin_compute_pass(timestamp_writes=stamps)
+        current = None
         for _ in range(repeats):
             for pipeline, group, groups in self._steps[first : first + count]:
-                compute.set_pipeline(pipeline)
+                if pipeline is not current:
+                    compute.set_pipeline(current := pipeline)
                 compute.set_bind_group(0, group)
                 compute.dispatch_workgroups(*groups)
         compute.end()

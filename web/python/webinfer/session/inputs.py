@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 from webinfer.backends import registry
 from webinfer.backends.base import (
-    BindableExecutor,
     Executor,
     GpuExecutor,
     InPlace,
@@ -127,11 +126,7 @@ def checked(
 def _state(state: StateInput, info: TensorInfo, executor: Executor) -> Any:
     """The state as it is for an executor that can hold it; the bytes of its value for others."""
     fits = state.shape == info.shape and state.dtype is info.dtype and info.dtype.inner is info.dtype
-    return (
-        state
-        if fits and isinstance(executor, BindableExecutor) and executor.holds_states
-        else _taken(state.tensor(), info)
-    )
+    return state if fits and executor.holds_states else _taken(state.tensor(), info)
 
 
 def _check_positions(found: Mapping[str, Any], infos: Sequence[TensorInfo], axes: Mapping[str, Axis]) -> None:

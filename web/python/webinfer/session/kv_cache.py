@@ -58,11 +58,23 @@ class KvCache:
         return 0
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the next run is fed, by input; nothing before the first run."""
+        """What the next run is fed, by input; nothing before the first run.
+
+        Raises:  InputError if it is on the GPU of a page, which has to be awaited: `read`
+        """
         return {name: state.tensor() for name, state in self._values.items()}
+
+    async def read(self) -> dict[str, Tensor]:
+        """As `tensors`, also where they are on the GPU of a page.
+
+        Raises:  DeviceLostError
+        """
+        return {name: await state.read() for name, state in self._values.items()}
 
     def reset(self) -> None:
         """Forgets everything: the next run begins with an empty past."""
+        for state in self._values.values():
+            state.close()
         self._values = {}
 
     def feed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -175,6 +175,8 @@ class Session(Closing, LoopLocked, DisplayedSession):
                  plan may raise
         """
         if kv_cache is not None:
+            if self._live.bound and not self.executor.holds_states:
+                await kv_cache.read()  # what a GPU had before
             return kv_cache.take(await self.run(kv_cache.feed(inputs)))
         if self._live.awaits_first_run:
             return await self._first_run(inputs)

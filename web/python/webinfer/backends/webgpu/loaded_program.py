@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PageExecutor, Recording, TunableExecutor
+from webinfer.backends.base import (
+    Executor,
+    GpuExecutor,
+    MemoryReport,
+    PageExecutor,
+    Recording,
+    StateInput,
+    TunableExecutor,
+)
 from webinfer.backends.webgpu.recipe import Recipe
 from webinfer.backends.webgpu.sharing import Load, Mark, load_of, marks_of
 from webinfer.errors import ClosedError, DeviceLostError
@@ -26,9 +34,11 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
     """A recipe on a device; `load` puts it there."""
 
     backend = "webgpu"
+    holds_states = True
 
     def __init__(self, graph: Graph, host: Host, device: GpuDevice, recipe: Recipe) -> None:
         self.graph, self.recipe = graph, recipe
+        self.ends = graph  # whose inputs and outputs alone are looked at by runs
         self.originals: Mapping[Value, Value] = {}  # values of the graph that this one was made from
         self._host, self._device = host, device
         self._program: GpuProgram | None = None
@@ -155,12 +165,41 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
 
     def results(self) -> tuple[list[Value], list[Span]]:
         """Outputs that have elements, and where they lie."""
-        return [self.graph.outputs[i] for i in self._found], self._reads
+        return [self.ends.outputs[i] for i in self._found], self._reads
 
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
+        """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap.
+
+        States stay on the device, in buffers of their own.
+        """
         program = await self._ready()
+        states = {data.output: data for data in inputs.values() if isinstance(data, StateInput)}
+        if states:
+            return await self._run_with_states(program, inputs, states)
         return self._tensors(await program.run(self._base, self._count, self._reads, self._given(inputs)))
+
+    async def _run_with_states(
+        self, program: GpuProgram, inputs: Mapping[str, Any], states: Mapping[str, StateInput]
+    ) -> dict[str, Tensor]:
+        device, (values, spans) = self._device, self.results()
+        given = [(buffer, _state_of(data, device)) for buffer, data in self._given(inputs)]
+        shown = [span for value, span in zip(values, spans, strict=True) if value.name not in states]
+        kept = [(value, span) for value, span in zip(values, spans, strict=True) if value.name in states]
+        arrived = await program.start(self._base, self._count, shown, given)
+        buffers = await program.keep(self._base, 0, [span for _, span in kept])  # right behind: nothing runs between
+        found: dict[str, Any] = {value.name: states[value.name] for value, _ in kept}
+        try:
+            data = iter(await arrived())
+        except BaseException:
+            for buffer in buffers:
+                buffer.destroy()
+            raise
+        for (value, _), buffer in zip(kept, buffers, strict=True):
+            states[value.name].put(GpuTensor(buffer, value.type.shape, value.type.dtype, device, _destroy))
+        for value in self.ends.outputs:
+            if value.name not in found:
+                found[value.name] = tensor(next(data) if value.type.size else memoryview(b""), value.type)
+        return found
 
     async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
         """The outputs by name: as `run`, with all that can be prepared prepared. None where it is no run for that."""
@@ -171,7 +210,7 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         return None if data is None else self._tensors(data)
 
     def _prepared_runs(self, program: GpuProgram) -> PageRuns | None:
-        numbers, values = dict(self._numbers), self.graph.inputs
+        numbers, values = dict(self._numbers), self.ends.inputs
         if any(value.name not in numbers for value in values):
             return None
         inputs = [(numbers[v.name], v.type.dtype, v.type.nbytes) for v in values]
@@ -179,7 +218,7 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
 
     def _tensors(self, data: Sequence[memoryview]) -> dict[str, Tensor]:
         found = dict(zip(self._found, data, strict=True))
-        return {v.name: tensor(found.get(i, memoryview(b"")), v.type) for i, v in enumerate(self.graph.outputs)}
+        return {v.name: tensor(found.get(i, memoryview(b"")), v.type) for i, v in enumerate(self.ends.outputs)}
 
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
@@ -246,6 +285,19 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         if self._program is not None:
             self._program.close()
             self._program = self._page_runs = None
+
+
+def _state_of(data: Any, device: GpuDevice) -> Any:
+    """An input; of a state its buffer, if it is on this device, else its bytes."""
+    if not isinstance(data, StateInput):
+        return data
+    there = data.on_gpu
+    return there.buffer if there is not None and there.is_on(device) else data.tensor().flat().cast("B")
+
+
+def _destroy(buffer: Any) -> None:
+    """Lets a state's buffer go: none of this size will be asked for again where states grow."""
+    buffer.destroy()
 
 
 def tensor(data: memoryview, type: TensorType) -> Tensor:

@@ -8,9 +8,9 @@ are made anew, with a quarter more than is needed.
 from __future__ import annotations
 
 import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from webinfer.backends.base import BindableExecutor, BufferBinding, Executor, PlanRow
 from webinfer.backends.webgpu.dispatch import Derived, Scratch, Source
@@ -28,6 +28,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.lowering.followed_graph import FollowedGraph, Number, ShowsFollowedGraph, as_json
 from webinfer.tensor import Tensor
 
+_Region = tuple[Block, Number, Number]
 GROWTH = 5, 4  # the bytes that buffers get when one is too small, over what is needed
 ALIGNMENT = 16  # bytes: the largest element of a storage buffer
 
@@ -52,7 +53,7 @@ class FollowedSchedule(FollowedGraph):
         self.outputs = [self._region(region) for _, region in schedule.outputs]
         self.elements = {block: (c.layout, list(map(self.number, c.elements))) for block, c in schedule.sized.items()}
 
-    def _region(self, region: Region) -> tuple[Block, Number, Number]:
+    def _region(self, region: Region) -> _Region:
         return region.block, self.number(region.offset), self.number(region.nbytes)
 
     def to_hint(self) -> None:
@@ -88,6 +89,17 @@ def _step_at_hint(step: Step) -> Step:
     return replace(step, dispatch=dispatch, regions=tuple(map(_region_at_hint, step.regions)))
 
 
+class _SizedStep(NamedTuple):
+    """A dispatch of a run: what of it follows sizes."""
+
+    layout: str  # of its parameters
+    words: list[Number]
+    groups: tuple[Number, ...]
+    regions: Sequence[_Region]
+    follows: bool  # whether its workgroups do
+    moves: bool  # whether it binds a part of a tensor that does
+
+
 class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
     """A graph's program for all sizes for which the guards of its trace hold."""
 
@@ -100,13 +112,16 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
         super().__init__(followed.schedule, host, device, origins, share_parameters=False)
         self._limit = min(device.limits["maxStorageBufferBindingSize"], device.limits["maxBufferSize"])
         self._spans = list[tuple[Span, ...]]()  # that dispatches bind now
+        self._sized_steps = [
+            self._sized_step(*row) for row in zip(followed.words, followed.groups, followed.regions, strict=True)
+        ]
         self.changing = frozenset(block.buffer for block in followed.elements)
 
     async def load(self, progress: Progress | None = None) -> None:
         """As every program; then for the sizes that are bound."""
         await super().load(progress)
         self._spans = [order.bindings for order in self.recipe.orders[self.recipe.prepare :]]
-        await self._apply({})
+        await self._apply({}, {span.buffer for spans in self._spans for span in spans})
 
     async def bind(self, sizes: Sequence[int]) -> None:
         """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
@@ -170,30 +185,48 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
         wanted = {buffer: -(-size // ALIGNMENT) * ALIGNMENT for buffer, size in roomy.items()}
         return {buffer: min(size, self._limit) for buffer, size in wanted.items() if size > sizes[buffer]}
 
-    async def _apply(self, grown: Mapping[int, int]) -> None:
-        """Brings the program to the sizes that are bound; `grown` buffers are made anew."""
+    async def _apply(self, grown: Mapping[int, int], looked_at: Collection[int] = ()) -> None:
+        """Brings the program to the sizes that are bound; `grown` buffers are made anew.
+
+        Dispatches of buffers that are neither grown nor `looked_at` bind what they did, unless that follows sizes.
+        """
         program, followed, recipe = self._program, self._followed, self.recipe
         assert program is not None
+        looked_at = looked_at or grown
         for buffer, nbytes in grown.items():
             recipe.sizes[buffer] = nbytes
         uniforms, steps = bytearray(recipe.uniforms), list[tuple[int, Any, Any]]()
-        for i, (words, groups, regions) in enumerate(
-            zip(followed.words, followed.groups, followed.regions, strict=True)
-        ):
-            old, own = self._spans[i], tuple(map(followed.at, groups))
-            spans = (*map(self._span, regions), *old[len(regions) :])
-            if words:
-                values = [followed.at(word) for _, word in words]
-                struct.pack_into("<" + "".join(kind for kind, _ in words), uniforms, old[-1].offset, *values)
-            changed = spans != old or any(span.buffer in grown for span in spans)
-            self._spans[i] = spans
-            steps.append((self._base + i, spans if changed else None, own))
+        found = followed.found
+        for i, step in enumerate(self._sized_steps):
+            old = self._spans[i]
+            spans, changed = old, False
+            if step.moves or any(span.buffer in looked_at for span in old):
+                spans = (*map(self._span, step.regions), *old[len(step.regions) :])
+                changed = spans != old or any(span.buffer in grown for span in spans)
+                self._spans[i] = spans
+            if step.words:
+                values = [found[word[0]] if isinstance(word, tuple) else word for word in step.words]
+                struct.pack_into(step.layout, uniforms, old[-1].offset, *values)
+            if changed or step.follows:
+                x, y, z = [found[count[0]] if isinstance(count, tuple) else count for count in step.groups]
+                steps.append((self._base + i, spans if changed else None, (x, y, z)))
         await program.rebind(grown, bytes(uniforms), steps)
         for block, (layout, elements) in followed.elements.items():
             program.write(block.buffer, struct.pack(layout, *map(followed.at, elements)))
         self._note_ends()
 
-    def _span(self, region: tuple[Block, Number, Number]) -> Span:
+    def _sized_step(
+        self, words: Sequence[tuple[str, Number]], groups: tuple[Number, ...], regions: Sequence[_Region]
+    ) -> _SizedStep:
+        moves = any(
+            isinstance(offset, tuple) or (isinstance(nbytes, tuple) and nbytes != self._followed.blocks[block])
+            for block, offset, nbytes in regions
+        )
+        follows = any(isinstance(count, tuple) for count in groups)
+        layout = "<" + "".join(kind for kind, _ in words)
+        return _SizedStep(layout, [word for _, word in words], groups, regions, follows, moves)
+
+    def _span(self, region: _Region) -> Span:
         """What a dispatch binds of a buffer: all of it for a whole tensor, so that most bindings stay."""
         block, offset, nbytes = region
         if offset == 0 and nbytes == self._followed.blocks[block]:
