@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
@@ -218,3 +221,90 @@ def test_the_graph_is_walked_by_keyboard_and_fits_a_phone(demo: Demo) -> None:
     assert said[3] == said[1] != said[2]
     page.page.keyboard.press("Enter")
     assert page.page.evaluate("document.activeElement.id") == "node-box"
+
+
+class OtherSite(BaseHTTPRequestHandler):
+    """A site that lets others read its files, except those below /closed; /slow never ends."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        data = self.files.get(self.path.rpartition("/")[2])
+        self.send_response(200 if data else 404)
+        if not self.path.startswith("/closed"):
+            self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Content-Type", "text/html" if self.path.endswith("page") else "application/octet-stream")
+        self.send_header("Content-Length", str(len(data or b"") + (100 if self.path.startswith("/slow") else 0)))
+        self.end_headers()
+        self.wfile.write(data or b"")
+        if self.path.startswith("/slow"):
+            self.wfile.flush()
+            time.sleep(4)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def other_site() -> Iterator[str]:
+    """The address of another site that has models."""
+    weights = np.linspace(-1, 1, 24, dtype=np.float32)
+    changed = tflite().replace(weights[12].tobytes(), np.float32(0.5).tobytes())
+    assert changed != tflite()
+    OtherSite.files = {"net.tflite": tflite(), "changed.tflite": changed, "net.onnx": onnx(), "page": b"<p>", **tfjs()}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OtherSite)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_a_model_is_opened_by_its_address_and_by_link(demo: Demo, other_site: str) -> None:
+    page = ModelPage(demo(f"?backend=wasm&url={other_site}/model.json", path="/model"))
+    assert page.compiled("model.json")["format"] == "TensorFlow.js"  # its weights were fetched, too
+    assert page.page.locator("#arriving").is_hidden()
+    page.page.locator("#address").fill(f"{other_site}/net.tflite")
+    page.page.locator("#address").press("Enter")
+    assert page.compiled("net.tflite")["format"] == "TensorFlow Lite"
+    assert "net.tflite" in page.page.url
+    for address, code, words in (
+        ("nonsense", "address", "hf:owner/name/file"),
+        ("http://models.example/a.onnx", "address", "https://"),
+        (f"{other_site}/closed/net.tflite", "cross-origin", "Access-Control-Allow-Origin"),
+        (f"{other_site}/absent.tflite", "model-missing", "404"),
+        (f"{other_site}/page", "model-missing", "a web page"),
+    ):
+        page.page.locator("#address").fill(address)
+        page.page.locator("#address").press("Enter")
+        assert words in page.demo.wait_for_error(code)["message"]
+        assert page.page.locator("#arriving").is_hidden()
+    assert len(page.demo.complaints) == 3  # what the browser says of it: one line about CORS, two of answers
+    page.demo.complaints.clear()
+    page.page.locator("#address").fill(f"{other_site}/slow/net.tflite")
+    page.page.locator("#address").press("Enter")
+    size = f"of {(len(tflite()) + 100) / 1000:.2f} kB"
+    page.demo.wait_for("progress", lambda: size in page.text("#arriving-text"))
+    page.page.locator("#arriving-stop").click()
+    page.demo.wait_for("end", lambda: page.page.locator("#arriving").is_hidden())
+    assert page.demo.error is None
+
+
+def test_two_models_are_compared_side_by_side(demo: Demo, other_site: str) -> None:
+    link = f"?backend=wasm&url={other_site}/net.tflite&with-url={other_site}/changed.tflite"
+    page = ModelPage(demo(link, path="/model"))
+    found = page.demo.wait_for("comparison", lambda: page.demo._dataset("webinferCompared"))
+    assert (found["same"], found["added"], found["removed"], found["changed"], found["weights"]) == (3, 0, 0, 0, 1)
+    assert "1 of 24 elements, by 0.45652 at most" in page.text("#compare-lists")
+    page.page.locator("#compare-address").fill(f"{other_site}/net.onnx")
+    page.page.locator("#compare-address").press("Enter")
+
+    def compared() -> Any:
+        told = page.demo._dataset("webinferCompared")
+        return told if told and told["name"] == "net.onnx" else None
+
+    found = page.demo.wait_for("comparison", compared)
+    assert found["added"] + found["changed"] > 0
+    for title in ("Added operators", "Added weights"):
+        assert page.page.locator("#compare-lists summary").filter(has_text=title).count() == 1
+    page.page.locator("#compare-lists button").first.click()
+    assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert "with-url" in page.page.url

@@ -89,6 +89,7 @@ class Page:
     address: str = ""
     lab: bool = False  # whether only a server with a lab has it
     developers: bool = False  # whether the navigation has it in the menu for developers
+    fetches: bool = False  # whether it may read files of other sites: models under addresses that its user names
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from server.app import create_app
-from server.middleware import RequestMiddleware
+from server.integrity import OTHER_SITES, policy_with
+from server.middleware import CONTENT_SECURITY_POLICY, RequestMiddleware
 from server.settings import Settings
-from server.studio import StudioError
+from server.studio import StudioError, read_studio
 
 
 def island_of(text: str) -> dict[str, object]:
@@ -149,6 +150,18 @@ def test_the_content_security_policy_allows_no_inline_code_and_no_eval(client: T
     assert policy["worker-src"] == policy["connect-src"] == policy["style-src"] == policy["default-src"] == "'self'"
     assert policy["object-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
     assert not any("'unsafe-" in value for value in policy.values())
+
+
+def test_only_a_page_that_says_so_may_read_files_of_other_sites() -> None:
+    def sources(page: str) -> str:
+        return next(part for part in policy_with(CONTENT_SECURITY_POLICY, page).split("; ") if "connect-src" in part)
+
+    assert (
+        sources('<html lang="en" data-home="/" data-page="model" data-fetches>') == f"connect-src 'self' {OTHER_SITES}"
+    )
+    assert sources('<html lang="en" data-page="chat"><p data-fetches>') == "connect-src 'self'"
+    fetching = [page.slug for page in read_studio(Settings().tables).pages if page.fetches]
+    assert fetching == ["model"]
 
 
 def test_isolation_can_be_left_out(settings: Settings) -> None:

@@ -4,6 +4,7 @@ import { hideMessage, showMessage } from "./panels.js";
 
 const root = document.documentElement;
 const TITLES = {
+  address: "That is no address of a model",
   "backend-unavailable": "This backend cannot run here",
   "bad-image": "That is not a picture",
   "bad-sound": "That is not a sound",
@@ -12,6 +13,7 @@ const TITLES = {
   "no-camera": "There is no camera",
   closed: "The model was closed",
   compiler: "The engine could not prepare the model",
+  "cross-origin": "The other site does not give its file to this page",
   "device-lost": "The graphics processor was lost",
   download: "A part of the engine could not be loaded",
   "engine-died": "The engine stopped",

@@ -14,7 +14,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.files_beside import plain_name, with_plain_names
 from webinfer.importers.core.other_files import BYTE_ORDER_MARK, HEAD, archive_kind, description
-from webinfer.importers.core.outline import Outline
+from webinfer.importers.core.outline import Outline, StoredWeight
 from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.readers.archive import is_archive, unpack
 
@@ -45,6 +45,9 @@ class Format:
     known_values: bool = False  # whether sizes and conditions may depend on data; the reader takes `known_values=`
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
     outline: str = ""  # "module:function" for what the file says of itself; takes what the reader takes, and the name
+    weights: str = (
+        ""  # "module:function" for stored weights by their keys in the outline; takes the files beside it, too
+    )
     metadata: str = ""  # "module:function" for the words that its writer left in it; takes the bytes and the name
     caches: str = ""  # "module:function" for inputs that come back longer; takes the bytes and the name
 
@@ -55,12 +58,14 @@ FORMATS = [
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
         names="webinfer.importers.tflite.model:signature_names", known_values=True,
-        outline="webinfer.importers.tflite.outline:outline", metadata="webinfer.importers.tflite.metadata:metadata",
+        outline="webinfer.importers.tflite.outline:outline", weights="webinfer.importers.tflite.outline:weights",
+        metadata="webinfer.importers.tflite.metadata:metadata",
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
         "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), known_values=True,
         beside="webinfer.importers.onnx.tensors:files_beside", outline="webinfer.importers.onnx.outline:outline",
+        weights="webinfer.importers.onnx.outline:weights",
         metadata="webinfer.importers.onnx.metadata:metadata", caches="webinfer.importers.onnx.caches:caches",
     ),
     Format(
@@ -68,17 +73,20 @@ FORMATS = [
         "every other operator, all of a model's in one error; strings",
         keys=frozenset(("modelTopology.node", "weightsManifest")), known_values=True,
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
+        weights="webinfer.importers.tfjs.outline:weights",
     ),
     Format(
         "TensorFlow.js layers", ("/model.json",), "webinfer.importers.keras.convert:read_layers",
         "every other layer, all of a model's in one error; strings, lambdas",
         keys=frozenset(("modelTopology", "weightsManifest")), known_values=True,
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
+        weights="webinfer.importers.tfjs.outline:weights",
     ),
     Format(
         "GGUF", (".gguf",), "webinfer.importers.gguf.convert:read_gguf",
         "architectures beside llama and qwen2; weights of IQ types, Q2_K, Q3_K",
         signature=lambda head: head[:4] == b"GGUF", outline="webinfer.importers.gguf.convert:outline",
+        weights="webinfer.importers.gguf.convert:weights",
         beside="webinfer.importers.gguf.shards:files_beside",
     ),
     Format(
@@ -262,6 +270,18 @@ def outline(data: memoryview, name: str) -> tuple[str, Outline]:
     row, source = _row(data, name)
     found: Outline = _function(row, row.outline, name)(source, name) if row.outline else Outline()
     return row.name, found
+
+
+def weights(data: memoryview, name: str, files: Mapping[str, memoryview]) -> dict[str, StoredWeight]:
+    """The weights as the file stores them, by their keys in the outline; `files` are those beside it.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    """
+    row, source = _row(data, name)
+    if not row.weights:
+        return {}
+    found: dict[str, StoredWeight] = _function(row, row.weights, name)(source, name, with_plain_names(files))
+    return found
 
 
 def _row(data: memoryview, name: str) -> tuple[Format, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
-from webinfer.dtypes import DType
 from webinfer.errors import InputError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Node
 from webinfer.host import current
@@ -19,10 +19,9 @@ from webinfer.importers import formats
 from webinfer.importers.core.outline import Outline
 from webinfer.importers.formats import models_of
 from webinfer.importers.readers.archive import SIGNATURE, unpack
-from webinfer.packing import to_inner
-from webinfer.page.model_graph import nodes_of_rows, origins, outline_of, values_of
+from webinfer.page.model_graph import nodes_of_rows, origins, outline_of, plain_bytes, values_of
 from webinfer.session.inputs import TensorInfo, random_inputs, zeros
-from webinfer.session.loading import load, opened
+from webinfer.session.loading import ModelBytes, load, opened
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
 
@@ -42,6 +41,7 @@ class ModelController:
     def __init__(self, progress: Progress) -> None:
         self._progress, self._stopping = progress, False
         self._source: Any = None
+        self._opened: ModelBytes | None = None
         self._file = Outline()
         self._member: str | None = None
         self._sessions: dict[str, Session] = {}
@@ -79,15 +79,50 @@ class ModelController:
         if member is None and len(members := _members(source)) > 1:
             return {"name": next(iter(files)), "bytes": sum(map(len, files.values())), "members": members}
         model = await opened(source, current(), self._step, member)
-        self._source, self._member = (model.data if name else source,), member
-        parts = {id(part): len(part) for part in (model.data, *model.files.values())}
-        called, digest = name or member or next(iter(files)), hashlib.sha256(model.data).hexdigest()
-        told: Answer = {"name": called, "bytes": sum(parts.values()), "sha256": digest}
+        self._source, self._member, self._opened = (model.data if name else source,), member, model
+        told = _about(model, name or member or next(iter(files)))
         try:
-            told["format"], self._file = formats.outline(model.data, called)
+            told["format"], self._file = formats.outline(model.data, told["name"])
         except WebinferError as error:
             return {**told, "format": "", "error": _told(error)}
         return {**told, "outline": dataclasses.asdict(self._file)}
+
+    async def beside(self, files: Mapping[str, memoryview]) -> Answer:
+        """The names of files that a model in one file needs beside its own, relative to its folder: `names`.
+
+        Raises:  ModelFormatError; LimitError
+        """
+        ((name, data),) = files.items()
+        packed = data[:4] == SIGNATURE
+        return {"names": [] if packed else list(formats.files_beside(data, PurePosixPath(name).stem))}
+
+    async def compare(
+        self, files: Mapping[str, memoryview] | None = None, name: str = ""
+    ) -> tuple[Answer, list[memoryview]]:
+        """The open model and another one, by what their files say: `nodes` and `weights` that differ, and its outline.
+
+        The bytes of weights that differ follow in pairs, in the order of `weights["differ"]`, as long as they are not
+        too many: `numbers` says whether a row has them.
+
+        Raises:  ModelFormatError; LimitError; InputError if no model is open
+        """
+        from webinfer.page.model_diff import matched, node_differences, weight_differences  # not at a page's start
+
+        if self._opened is None:
+            raise InputError("no model is open; open one first")
+        files = files or {}
+        source: Any = name or (next(iter(files.values())) if len(files) == 1 else files)
+        model = await opened(source, current(), self._step)
+        told = _about(model, name or next(iter(files)))
+        told["format"], outline = formats.outline(model.data, told["name"])
+        pairs = matched(self._file, outline)
+        told |= {"outline": dataclasses.asdict(outline), "nodes": node_differences(self._file, outline, pairs)}
+        try:
+            stored = [formats.weights(each.data, "the model", each.files) for each in (self._opened, model)]
+            told["weights"], buffers = weight_differences(self._file, outline, pairs, *stored)
+        except WebinferError as error:  # such as files that are not there; the graphs are compared all the same
+            return {**told, "weights": {"error": _told(error)}}, []
+        return told, buffers
 
     async def plan(
         self, backend: str, shapes: Mapping[str, Sequence[int]] | None = None, brief: bool = False
@@ -150,7 +185,7 @@ class ModelController:
             raise InputError(
                 f"{value.name!r} is stored as {dtype.value} in blocks or sparsely; its elements are not shown"
             )
-        name, plain = _plain_bytes(memoryview(bytes(data)), dtype)
+        name, plain = plain_bytes(memoryview(bytes(data)), dtype)
         return {"name": value.name, "dtype": name, "shape": shape}, [plain]
 
     async def run(
@@ -225,7 +260,7 @@ class ModelController:
         """Frees the model and its sessions."""
         for backend in list(self._sessions):
             self._drop(backend)
-        self._source, self._file = None, Outline()
+        self._source, self._opened, self._file = None, None, Outline()
 
     def _drop(self, backend: str) -> None:
         if session := self._sessions.pop(backend, None):
@@ -253,7 +288,8 @@ class ModelController:
 
 
 ACTIONS = (
-    "open", "plan", "graph", "weights", "run", "time", "profile", "verify", "tune", "export_tuning", "import_tuning",
+    "open", "beside", "compare", "plan", "graph", "weights", "run", "time", "profile", "verify", "tune",
+    "export_tuning", "import_tuning",
 )  # fmt: skip
 
 
@@ -261,6 +297,12 @@ def _members(source: Any) -> list[str]:
     """The models in a drop of several files or in an archive."""
     packed = isinstance(source, memoryview) and source[:4] == SIGNATURE
     return models_of(unpack(source, "the archive") if packed else source if isinstance(source, Mapping) else ())
+
+
+def _about(model: ModelBytes, name: str) -> Answer:
+    """Name, bytes with those of files beside it, and the hash of a model's own file."""
+    parts = {id(part): len(part) for part in (model.data, *model.files.values())}
+    return {"name": name, "bytes": sum(parts.values()), "sha256": hashlib.sha256(model.data).hexdigest()}
 
 
 def _nodes(session: Session) -> list[Node]:
@@ -285,9 +327,4 @@ def _end(info: TensorInfo) -> Answer:
 
 def _plain(tensor: Tensor) -> tuple[str, memoryview]:
     """Element type and bytes, in a type that NumPy has too."""
-    return _plain_bytes(memoryview(tensor.tobytes()), tensor.dtype)
-
-
-def _plain_bytes(data: memoryview, dtype: DType) -> tuple[str, memoryview]:
-    known = dtype.inner is dtype or dtype in (DType.FLOAT16, DType.FLOAT64)
-    return (dtype.value, data) if known else (dtype.inner.value, memoryview(to_inner(data, dtype)).cast("B"))
+    return plain_bytes(memoryview(tensor.tobytes()), tensor.dtype)

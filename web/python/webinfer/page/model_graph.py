@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.backends.base import PlanRow, shapes_text
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.printer import attr_words
 from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue
+from webinfer.packing import to_inner
 
 Step = tuple[str, str, str]  # label, operator, shapes
 
@@ -70,3 +72,9 @@ def origins(outline: Outline, file: Outline) -> list[int]:
         stems = [name.rpartition("/")[0] for name in names]
         found.append(next((made[name] for name in (*names, *stems) if name in made), -1))
     return found
+
+
+def plain_bytes(data: memoryview, dtype: DType) -> tuple[str, memoryview]:
+    """The elements in a type that NumPy has too, and the name of that type."""
+    known = dtype.inner is dtype or dtype in (DType.FLOAT16, DType.FLOAT64)
+    return (dtype.value, data) if known else (dtype.inner.value, memoryview(to_inner(data, dtype)).cast("B"))

@@ -4,7 +4,9 @@
 import { keepInAddress } from "../../ui/address.js";
 import { byId, el } from "../../ui/dom.js";
 import { knownModels, startEngine } from "../../engine/engine_page.js";
+import { addressOf, arrived, fetchFile, withFilesBeside } from "./model_address.js";
 import { forgetChecks } from "./model_checks.js";
+import { Comparison } from "./model_compare.js";
 import { showFacts, showPlans } from "./model_facts.js";
 import { watchModelFiles } from "./model_files.js";
 import { forgetOutputs } from "./model_outputs.js";
@@ -19,9 +21,13 @@ const { calls, troubles, settings, site, begin } = await startEngine({ started, 
 const titles = Object.fromEntries(site.page.backends.map(({ name, title }) => [name, title]));
 const backends = [...document.querySelectorAll("#backends input")].map(({ value }) => value);
 const model = { told: null, plans: {}, shapes: null, source: null };
+let download = null; // AbortController of the model that is being fetched
+let coming = null; // {url, files}: a model that the page's address names, on its way before the engine runs
 let turn = 0; // of the model that is being opened: an older one's answers are not shown
 
-const workspace = new Workspace(settings.manifest["static/model_layout.js"].url, titles, calls, fail);
+const layouts = settings.manifest["static/model_layout.js"].url;
+const workspace = new Workspace(layouts, titles, calls, fail);
+const comparison = new Comparison(layouts);
 const runs = new Runs({ calls, troubles, workspace, titles, model, told: tell });
 const shapes = new Shapes((sizes) => compile(sizes).catch(fail));
 
@@ -33,24 +39,87 @@ function tell(more) {
 }
 
 function fail(error) {
-  if (error.code === "stopped") return;
+  showArrival(null);
+  if (error.code === "stopped") return workspace.wait("");
   troubles.show({ code: error.code ?? "page", message: error.message });
   workspace.wait("");
 }
 
-/** Opens a model: {files: {path: ArrayBuffer}} or {name} of one that the site knows. */
-async function open(source) {
+/** Shows how far a download is: {name, done, total}; null takes it away. */
+function showArrival(told, place = "arriving") {
+  byId(place).hidden = !told;
+  if (!told) return;
+  if (told.total) byId(`${place}-bar`).value = told.done / told.total;
+  else byId(`${place}-bar`).removeAttribute("value");
+  byId(`${place}-text`).textContent = arrived(told);
+}
+
+/** Begins to fetch the model at an address: {url, files, step}. */
+function fetching(text, place) {
+  download?.abort();
+  download = new AbortController();
+  const step = (told) => showArrival(told, place);
+  const url = addressOf(text);
+  const files = fetchFile(url, download.signal, step);
+  files.catch(() => {}); // told by who waits for it
+  return { url, files, step, stop: download.signal };
+}
+
+/** All files of a model at an address, once the first one is there. */
+async function fetched({ url, files, step, stop }, place) {
+  const beside = async (own) => (await calls.ask("beside", { files: own })).names;
+  const found = await withFilesBeside(await files, url, { beside, stop, step });
+  showArrival(null, place);
+  return found;
+}
+
+/** Opens a model under an address; `begun` is what `fetching` gave. */
+async function openAddress(text, begun = fetching(text, "arriving")) {
+  troubles.forget();
+  byId("address").value = text;
+  await open({ files: await fetched(begun, "arriving"), address: text });
+}
+
+/** Compares the open model with another one: {files}, {name} or {address}. */
+async function compare({ address, ...source }) {
+  troubles.forget();
+  const own = turn;
+  try {
+    if (address) source.files = await fetched(fetching(address, "other-arriving"), "other-arriving");
+    byId("compare-status").textContent = "Comparing …";
+    const found = await calls.ask("compare", source);
+    if (own !== turn) return;
+    keepInAddress({ with: source.name ?? null, "with-url": address ?? null });
+    await comparison.show(model.told, found);
+  } catch (error) {
+    showArrival(null, "other-arriving");
+    comparison.forget();
+    fail(error);
+  }
+}
+
+/** Compares with the model that the page's address names, once. */
+function compareAsAsked() {
+  const [name, address] = [parameters.get("with"), parameters.get("with-url")];
+  parameters.delete("with");
+  parameters.delete("with-url");
+  if (name || address) compare(address ? { address } : { name });
+}
+
+/** Opens a model: {files: {path: ArrayBuffer}}, with the `address` that they came from, or {name} of one that the site knows. */
+async function open({ address, ...source }) {
   const own = ++turn;
   calls.stop();
   troubles.forget();
   byId("known").value = source.name ?? "";
   Object.assign(model, { told: null, plans: {}, shapes: null, source });
   delete root.dataset.webinferModel;
-  for (const id of ["facts-box", "members-box", "node-box", "shapes-box", "run-box"]) byId(id).hidden = true;
+  for (const id of ["facts-box", "members-box", "node-box", "shapes-box", "run-box", "compare-box"]) byId(id).hidden = true;
   forgetChecks();
   forgetOutputs();
+  comparison.forget();
   workspace.begin("Reading the file …");
-  keepInAddress({ model: source.name ?? null, node: null, search: null });
+  keepInAddress({ model: source.name ?? null, url: address ?? null, node: null, search: null });
   const told = await calls.ask("open", source);
   if (own !== turn) return;
   if (told.members) return chooseMember(source, told);
@@ -62,7 +131,9 @@ async function open(source) {
     fail(told.error);
     return tell();
   }
+  byId("compare-box").hidden = false;
   workspace.take(model, false);
+  compareAsAsked();
   await compile(null);
 }
 
@@ -113,10 +184,14 @@ function planned(plan) {
 
 function started() {
   const known = knownModels(site, settings);
-  if (byId("known").length === 1) byId("known").append(...known.map(({ name, late }) => new Option(`${name.replaceAll("_", " ")}${late ? `, fetched first (${late} MB)` : ""}`, name)));
+  for (const id of ["known", "compare-known"]) {
+    if (byId(id).length === 1) byId(id).append(...known.map(({ name, late }) => new Option(`${name.replaceAll("_", " ")}${late ? `, fetched first (${late} MB)` : ""}`, name)));
+  }
   const name = parameters.get("model");
   if (model.source) open(model.source).catch(fail); // dropped before the engine ran, or the engine ran anew
+  else if (coming) openAddress(byId("address").value, coming).catch(fail);
   else if (name) open({ name }).catch(fail);
+  coming = null;
 }
 
 function lost(error) {
@@ -129,6 +204,16 @@ const wanted = parameters.get("backend");
 if (backends.includes(wanted)) document.querySelector(`#backends [value=${wanted}]`).checked = true;
 byId("backends").addEventListener("change", ({ target }) => keepInAddress({ backend: target.value }));
 byId("known").addEventListener("change", ({ target }) => target.value && open({ name: target.value }).catch(fail));
+byId("compare-known").addEventListener("change", ({ target }) => target.value && compare({ name: target.value }));
+for (const [form, field, take] of [["address-form", "address", (address) => openAddress(address)], ["compare-address-form", "compare-address", (address) => compare({ address })]]) {
+  byId(form).addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = byId(field).value.trim();
+    if (text) Promise.resolve(text).then(take).catch(fail);
+  });
+}
+for (const id of ["arriving-stop", "other-arriving-stop"]) byId(id).addEventListener("click", () => download?.abort());
+watchModelFiles({ button: byId("compare-pick"), input: byId("compare-file"), busy: () => troubles.forget(), take: (files) => compare({ files }), refuse: fail });
 watchModelFiles({
   zone: byId("stage"),
   button: byId("pick"),
@@ -137,4 +222,12 @@ watchModelFiles({
   take: (files) => open({ files }).catch(fail),
   refuse: fail,
 });
+if (parameters.get("url")) {
+  byId("address").value = parameters.get("url");
+  try {
+    coming = fetching(parameters.get("url"), "arriving");
+  } catch (error) {
+    fail(error);
+  }
+}
 begin();

@@ -32,7 +32,7 @@ async function read(files) {
 
 /**
  * Calls `take(files)` with {path: ArrayBuffer} of what is dropped on the page or chosen; `zone` shows that it may be
- * dropped, `busy` that files are being read; `refuse` hears why there are none.
+ * dropped, without one nothing is; `busy` that files are being read; `refuse` hears why there are none.
  */
 export function watchModelFiles({ zone, button, input, take, busy, refuse }) {
   const handle = async (collect) => {
@@ -45,10 +45,12 @@ export function watchModelFiles({ zone, button, input, take, busy, refuse }) {
       refuse({ code: "input", message: `The file cannot be read: ${error.message}` });
     }
   };
-  watchDrops(zone, ({ items }) => {
-    const files = [...items].filter(({ kind }) => kind === "file");
-    handle(() => droppedFiles(files));
-  });
+  if (zone) {
+    watchDrops(zone, ({ items }) => {
+      const files = [...items].filter(({ kind }) => kind === "file");
+      handle(() => droppedFiles(files));
+    });
+  }
   button.addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
     const files = new Map([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));

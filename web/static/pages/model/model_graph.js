@@ -14,7 +14,7 @@ export class GraphView {
   #selected = -1;
   #found = null; // Set of boxes that a search found
   #heat = null; // Map: box -> 0..1
-  #marks = new Map(); // box -> "refused" | "differs"
+  #marks = new Map(); // box -> "refused" | "differs" | "removed" | "added"
   #pointers = new Map();
   #moved = 0;
   #frame = 0;

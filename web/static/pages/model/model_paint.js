@@ -3,7 +3,7 @@
 import { COLOURS, FONTS } from "./model_drawing.js";
 
 export const TEXTS = 0.32; // zoom from which texts are drawn
-const NAMES = ["--card", "--ink", "--quiet", "--accent", "--bad", "--mild"];
+const NAMES = ["--card", "--ink", "--quiet", "--accent", "--bad", "--mild", "--good"];
 
 /** What the style sheet's names mean now, for a canvas, which knows none of them. */
 export function palette(probe) {
@@ -96,7 +96,7 @@ function paintBox(context, box, at, zoom, colours, { selected, found, heat, mark
   const [left, top] = [box.x - box.width / 2, box.y - box.height / 2];
   const solid = found && !found.has(at) ? 0.22 : 1;
   const own = colours.ops[box.colour] ?? colours.quiet;
-  const mark = { refused: colours.bad, differs: colours.mild }[marks.get(at)];
+  const mark = { refused: colours.bad, removed: colours.bad, differs: colours.mild, added: colours.good }[marks.get(at)];
   context.beginPath();
   context.roundRect(left, top, box.width, box.height, box.kind === "op" ? 7 : box.height / 2);
   context.globalAlpha = solid;

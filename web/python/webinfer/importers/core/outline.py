@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from webinfer.dtypes import DType
+
 MAX_LISTED = 16  # numbers of an attribute that are shown
 MAX_TEXT = 200  # characters of an attribute or a fact
 
@@ -17,6 +19,14 @@ class OutlineValue:
     name: str
     type: str
     bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWeight:
+    """The bytes of a weight, and their element type; None where the elements are not stored one by one."""
+
+    data: memoryview
+    dtype: DType | None
 
 
 @dataclass(frozen=True, slots=True)

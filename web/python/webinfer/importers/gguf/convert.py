@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph
-from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, type_text
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, StoredWeight, type_text
 from webinfer.importers.gguf.architecture import ADJACENT, architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
@@ -52,3 +53,16 @@ def outline(data: memoryview, name: str) -> Outline:
     takes = [*found.inputs, *tensors]
     found.nodes = [OutlineNode(str(file.facts.get("general.architecture")), name, takes, found.outputs, {}, 0)]
     return found
+
+
+def weights(data: memoryview, name: str, files: Mapping[str, memoryview]) -> dict[str, StoredWeight]:
+    """The file's tensors by name; those in blocks have no element type.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    kinds = {"F32": DType.FLOAT32, "F16": DType.FLOAT16, "BF16": DType.BFLOAT16}
+    return {
+        key: StoredWeight(one.data, kinds.get(one.type_name))
+        for key, one in read_file(data, name).tensors.items()
+        if isinstance(one.data, memoryview)
+    }

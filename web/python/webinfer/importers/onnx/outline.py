@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, StoredWeight, shown, type_text
 from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, Tensor, ValueInfo, read_file, value_info
-from webinfer.importers.onnx.tensors import DTYPES, NAMES
+from webinfer.importers.onnx.tensors import DTYPES, NAMES, External, constant_of
 from webinfer.importers.readers.protobuf import BYTES, VARINT, fields, text
 from webinfer.packing import file_bytes
 
@@ -32,6 +32,21 @@ def outline(data: memoryview, name: str) -> Outline:
         attributes = {key: _shown(a) for key, a in node.attributes.items()}
         label = node.name or next(iter(node.outputs), "")
         found.nodes.append(OutlineNode(node.full_name, label, node.inputs, node.outputs, attributes, node.index))
+    return found
+
+
+def weights(data: memoryview, name: str, files: External) -> dict[str, StoredWeight]:
+    """The graph's tensors, by their keys in the outline.
+
+    Raises:  ModelFormatError if the bytes break a rule, or a file beside the model is missing; LimitError
+    """
+    found = {}
+    for key, tensor in read_file(data, name).graph.tensors.items():
+        if tensor.kind in DTYPES:
+            constant = constant_of(tensor, key, files).constant
+            assert constant is not None
+            assert isinstance(constant.data, memoryview)
+            found[key] = StoredWeight(constant.data.cast("B"), constant.stored)
     return found
 
 

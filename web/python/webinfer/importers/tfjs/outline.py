@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from webinfer.importers.core.operation import checked
-from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, StoredWeight, shown, type_text
 from webinfer.importers.keras.model import read_model as read_layers
 from webinfer.importers.keras.model import top_model
 from webinfer.importers.tfjs.model import NodeInfo, part, parts, read_model
 from webinfer.importers.tfjs.operation import shape_of
+from webinfer.importers.tfjs.weights import External, read_weights
 
 _FACTS = ("format", "generatedBy", "convertedBy")
 
@@ -24,6 +25,21 @@ def outline(described: Mapping[str, Any], name: str) -> Outline:
     """
     with checked(name):
         return _outline(described, name)
+
+
+def weights(described: Mapping[str, Any], name: str, files: External) -> dict[str, StoredWeight]:
+    """The weights that the manifest lists, by their keys in the outline; levels are made real.
+
+    Raises:  ModelFormatError if the manifest breaks a rule, or a file beside the model is missing; LimitError
+    """
+    with checked(name):
+        values, _ = read_weights(described, files)
+    constants = {key: value.constant for key, value in values.items() if value.constant is not None}
+    return {
+        key: StoredWeight(one.data.cast("B"), one.stored)
+        for key, one in constants.items()
+        if isinstance(one.data, memoryview)
+    }
 
 
 def _outline(described: Mapping[str, Any], name: str) -> Outline:

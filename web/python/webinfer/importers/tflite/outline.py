@@ -6,7 +6,8 @@ Source: tflite-support v0.4.4, tensorflow_lite_support/metadata/metadata_schema.
 from __future__ import annotations
 
 from webinfer.errors import ModelFormatError
-from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
+from webinfer.importers.core.files_beside import Files
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, StoredWeight, shown, type_text
 from webinfer.importers.readers.flatbuffer import Field, Reader, Table
 from webinfer.importers.tflite.model import OperatorInfo, read_signatures, read_subgraphs
 from webinfer.importers.tflite.schema import ACTIVATIONS, PADDINGS, SCHEMA, TENSOR_TYPES
@@ -42,6 +43,19 @@ def outline(data: memoryview, name: str) -> Outline:
         label = graph.tensors[op.outputs[0]].name if op.outputs else ""
         found.nodes.append(OutlineNode(op.name, label, inputs, list(map(str, op.outputs)), _attributes(op), op.index))
     return found
+
+
+def weights(data: memoryview, name: str, files: Files) -> dict[str, StoredWeight]:
+    """The constants of the first subgraph, by their keys in the outline.
+
+    Raises:  ModelFormatError if the file breaks a rule; LimitError
+    """
+    constants = [tensor for tensor in read_subgraphs(data, name)[0].tensors if tensor.data]
+    return {
+        str(one.index): StoredWeight(one.data, one.kind or one.dtype if one.sparsity is None else None)
+        for one in constants
+        if one.data is not None
+    }
 
 
 def _attributes(op: OperatorInfo) -> dict[str, str]:
