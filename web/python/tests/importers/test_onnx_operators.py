@@ -84,6 +84,7 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "channels in a sum": ("LRN", [IMAGE], [], {"size": 3}),
     "batch norm": ("BatchNormalization", [IMAGE], [_real(4), _real(4), _real(4), abs(_real(4))], {}),
     "instance norm": ("InstanceNormalization", [IMAGE], [_real(4), _real(4)], {}),
+    "norm of ones and zeros": ("InstanceNormalization", [IMAGE], [np.ones(4, np.float32), np.zeros(4, np.float32)], {}),
     "layer norm": ("LayerNormalization", [ROW], [_real(9), _real(9)], {}),
     "gemm": ("Gemm", [TABLE], [_real(4, 5), _real(3, 1)], {"transB": 1, "alpha": 0.5, "beta": 2.0}),
     "product of batches": ("MatMul", [_real(2, 1, 3, 4), _real(5, 4, 2)], [], {}),

@@ -7,6 +7,8 @@ from collections.abc import Container, Mapping
 
 from webinfer.graph.ir import Graph, Node, Op, Value
 
+MAX_LOOK = 1 << 16  # elements
+
 
 def use_counts(graph: Graph) -> Counter[Value]:
     """How often each value is read; being an output of the graph counts as one more."""
@@ -39,6 +41,15 @@ def scalar_constant(value: Value | None) -> float | None:
     if value is None or value.constant is None or value.type.size != 1 or not value.type.dtype.is_float:
         return None
     return float(value.numbers()[0]) if value.constant.sparsity is None else None
+
+
+def is_all(value: Value, number: float) -> bool:
+    """Whether the value is a dense float constant, not too large to look at, whose elements are all this number."""
+    if value.constant is None or value.constant.sparsity is not None or not value.type.dtype.is_float:
+        return False
+    if value.type.size > MAX_LOOK:
+        return False
+    return all(element == number for element in value.numbers())
 
 
 def resolve(value: Value, replacements: dict[Value, Value]) -> Value:

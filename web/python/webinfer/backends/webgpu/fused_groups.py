@@ -17,13 +17,14 @@ from webinfer.backends.webgpu.lowerings import lower
 from webinfer.backends.webgpu.lowerings.attention import NAMES, JoinedAttention
 from webinfer.backends.webgpu.lowerings.epilogue import Curve, Late, with_epilogue, with_prologue
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
+from webinfer.backends.webgpu.lowerings.group_norm import ACTIVATIONS, GroupNorm
 from webinfer.backends.webgpu.lowerings.moments import columns_of, moments
 from webinfer.backends.webgpu.lowerings.squeeze import GROUP, squeeze
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node
 from webinfer.graph.queries import scalar_constant
-from webinfer.ops import conv, matmul, movement, pool, reduce
+from webinfer.ops import conv, matmul, movement, normalization, pool, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.ops.attention import ATTENTION
@@ -38,6 +39,7 @@ X, Y, FACTORS, ADDEND, OTHER = map(Variable, ("x", "y", "factors", "addend", "ot
 conv2d, depthwise, max_pool = map(kind, (conv.CONV2D, conv.DEPTHWISE_CONV2D, pool.MAX_POOL2D))
 product, gelu = kind(conv.CONV2D, conv.DEPTHWISE_CONV2D, matmul.MATMUL), kind(ew.GELU, ew.GELU_TANH)
 attention, matrix_product, reshape = map(kind, (ATTENTION, matmul.MATMUL, movement.RESHAPE))
+transpose, layer_norm, silu = map(kind, (movement.TRANSPOSE, normalization.LAYER_NORM, ew.SILU))
 global_mean = kind(pool.AVERAGE_POOL2D, reduce.REDUCE_MEAN)
 mean, square, squared_difference = map(kind, (reduce.REDUCE_MEAN, ew.SQUARE, ew.SQUARED_DIFFERENCE))
 ending = kind(ew.ADD, ew.MAXIMUM, ew.MINIMUM)
@@ -269,6 +271,43 @@ def _moments(match: Match, target: Target) -> Callable[[Target], Sequence[Dispat
     return functools.partial(moments, x, first.output, node)
 
 
+# ---- the norm of groups of channels, which exporters write as a layer norm of an image with its channels first
+
+
+def _group_norm(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
+    x, root, norm = match.value("x"), match.root, match.node("norm")
+    rank, shape = x.type.rank, x.type.shape
+    to_front, to_back = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
+    turns = match.node("first").attrs.perm == to_front and root.attrs.perm == to_back
+    groups = norm.output.type.shape[1]
+    channels = shape[-1]
+    whole = norm.output.type.shape == (shape[0], groups, math.prod(shape[1:]) // groups) and channels % groups == 0
+    factors, addend = (match.value(name) if name in match.bound else None for name in ("factors", "addend"))
+    fit = all(row is None or _is_channels(row.type.shape, rank, channels) for row in (factors, addend))
+    ending = match.node("sum").attrs.activation if "sum" in match.bound else Activation.NONE
+    if "silu" in match.bound:
+        if ending is not Activation.NONE:
+            return None
+        ending = Activation.SILU
+    moments_fit = channels % 4 == 0 and norm.attrs.centred and columns_of(x, range(1, rank - 1)) is not None
+    if not (turns and whole and fit and moments_fit and ending in ACTIVATIONS and norm.attrs.axes == 1):
+        return None
+    return GroupNorm(x, root.output, factors, addend, groups, norm.attrs.epsilon, ending)
+
+
+def _is_channels(shape: tuple[int, ...], rank: int, channels: int) -> bool:
+    """Whether it has a number for each channel of an image with its channels first."""
+    return shape[-(rank - 1) :] == (channels, *[1] * (rank - 2)) and math.prod(shape) == channels
+
+
+def _is_plain_silu(node: Node) -> bool:
+    return bool(node.attrs.a == 1)
+
+
+def _has_no_rows(node: Node) -> bool:
+    return is_float32(node) and node.optional_input(1) is None and node.optional_input(2) is None
+
+
 POOL = max_pool(..., name="pool", once=True, when=_is_plain_pool)
 DEPTHWISE = depthwise(..., name="depthwise", once=True, curved=True, when=_is_plain_depthwise)
 PAIR = conv2d(DEPTHWISE, ANY, ANY, Maybe(POOL), ..., curved=True, when=_is_dense_point)
@@ -283,6 +322,11 @@ MOVED = add(SCALED, ADDEND, name="sum", once=True, when=is_float32)
 CENTRE = Variable("centre", mean(X, name="mean", when=is_float32))
 CENTRED = Variable("centred", sub(X, CENTRE, name="difference") | sub(CENTRE, X, name="difference"))
 SQUARES = squared_difference(X, CENTRE, name="squares") | square(CENTRED, name="squares")
+CHANNELS_FIRST = reshape(transpose(X, name="first", once=True), name="groups", once=True)
+NORM = reshape(layer_norm(CHANNELS_FIRST, ..., name="norm", once=True, when=_has_no_rows), name="image", once=True)
+FACTORED = mul(NORM, FACTORS, name="scaled", once=True, when=is_float32) | NORM
+SHIFTED = add(FACTORED, ADDEND, name="sum", once=True, curved=True, when=is_float32) | FACTORED
+ENDED = silu(SHIFTED, name="silu", once=True, when=_is_plain_silu) | SHIFTED
 ROWS = (
     Row(PAIR, _pair_lowered, early=True),
     Row(conv2d(INNER, ..., curved=True, when=_is_small), _squeezed),
@@ -292,5 +336,6 @@ ROWS = (
     Row(gelu(STRAIGHT), _curve, software=True, early=True),
     Row(ending(PRODUCT, OTHER), _epilogue, software=True),
     Row(conv2d(SCALED | MOVED, ..., curved=True, when=_is_single_point), _prologue),
+    Row(transpose(ENDED, when=is_float32), _group_norm),
     Row(mean(SQUARES | mul(CENTRED, CENTRED, name="squares"), when=is_float32), _moments, software=True),
 )

@@ -79,6 +79,8 @@ EXTENTS: dict[str, Extent] = {
     "detection_decode.boxes": lambda p: 4 * p["n"],
     "detection_list": lambda p: p["limit"],
     "detection_list.y": lambda p: 4 * p["limit"],
+    "group_moments": lambda p: p["images"] * p["channels"],
+    "group_norm": lambda p: 4 * p["count"],
     "landmarks_to_transform_matrix": lambda p: 16,
     "moments": lambda p: p["count"] // -(-p["inner"] // 4) * p["inner"],
     "nms": lambda p: p["lists"] * p["limit"],

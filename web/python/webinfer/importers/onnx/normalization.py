@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Value
+from webinfer.graph.queries import is_all
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import reduce as red
@@ -72,8 +73,12 @@ def _instance_normalization(op: Operation) -> Value:
     x = op.arranged(0)
     rank = len(x.perm)
     y, _, _ = centred(op, x.value, x.perm[2:], op.real("epsilon", 1e-5))
-    scale, bias = (_channels(op, key, rank, x.perm[1]) for key in (1, 2))
-    return op.view(op.binary(ew.ADD, op.binary(ew.MUL, y, scale), bias), x.perm)
+    channels = x.value.type.shape[x.perm[1]] if rank > 1 else 0
+    for key, mixed, neutral in ((1, ew.MUL, 1.0), (2, ew.ADD, 0.0)):
+        row = op.value(key)  # exporters write a group norm with ones and zeros, and its own rows behind it
+        if row.type.shape != (channels,) or not is_all(row, neutral):
+            y = op.binary(mixed, y, _channels(op, key, rank, x.perm[1]))
+    return op.view(y, x.perm)
 
 
 def layer_normalized(

@@ -40,28 +40,54 @@ def moments(x: Value, mean: Value, node: Node, target: Target) -> list[Dispatch]
     """moments.wgsl: once, or of parts of the lines and then of these, where lines are long."""
     columns = columns_of(x, node.attrs.axes)
     assert columns is not None
+    ends = (mean, node.output)
+    if _part(columns) == columns[1]:
+        return [_moments((x,), ends, columns, columns[1], target)]
+    first, part, parts = parts_of_moments(x, columns, target)
     outer, depth, inner = columns
-    across, why = -(-inner // 4), workgroup_reduction_text(target)
-    part = split_depth(outer * across, depth)
-    parts = -(-depth // part)
-    made: list[Dispatch] = []
-    sources: list[Source] = [x]
-    unit, length, total = 1, depth, depth
-    for last in (False, True) if parts > 1 else (True,):
-        count = 1 if last else parts
-        ends: list[Source] = [mean, node.output] if last else [Scratch((outer, parts, inner)) for _ in range(2)]
-        params = u32(
-            count=outer * count * across, depth=length, inner=inner, part=length if last else part, parts=count,
-            unit=unit, total=total,
-        )  # fmt: skip
-        variables: dict[str, Variable] = {
-            "workgroup": WORKGROUP, "quads": inner % 4 == 0, "joins": len(sources) > 1, "last": last,
-            **workgroup_reduction(target),
-        }  # fmt: skip
-        bindings = [read(name, source) for name, source in zip("xs", sources, strict=False)]
-        bindings += [write(name, end, single=True) for name, end in zip(("mean", "spread"), ends, strict=True)]
-        groups = groups_for(outer * count * across, target, 1)
-        text = f"mean and variance, {'of parts' if not last else 'joined' if sources[1:] else 'at once'}, {why}"
-        made.append(Dispatch("moments", variables, tuple(bindings), params, groups, text))
-        sources, unit, length = ends, part, parts
-    return made
+    return [first, _moments(parts, ends, (outer, -(-depth // part), inner), 0, target, unit=part, total=depth)]
+
+
+def parts_of_moments(
+    x: Value, columns: tuple[int, int, int], target: Target
+) -> tuple[Dispatch, int, tuple[Scratch, Scratch]]:
+    """The moments of parts of lines, how many elements a part has, and means [outer, parts, inner] and sums of squared
+    deviations.
+    """
+    outer, depth, inner = columns
+    part = _part(columns)
+    means, squares = (Scratch((outer, -(-depth // part), inner)) for _ in range(2))
+    return _moments((x,), (means, squares), columns, part, target), part, (means, squares)
+
+
+def _part(columns: tuple[int, int, int]) -> int:
+    outer, depth, inner = columns
+    return split_depth(outer * -(-inner // 4), depth)
+
+
+def _moments(
+    sources: Sequence[Source],
+    ends: Sequence[Source],
+    columns: tuple[int, int, int],
+    part: int,
+    target: Target,
+    unit: int = 1,
+    total: int = 0,
+) -> Dispatch:
+    """A walk along lines, or along their parts, which stand for `unit` of `total` elements each.
+
+    Ends that are values get the moments of whole lines.
+    """
+    outer, depth, inner = columns
+    across, part = -(-inner // 4), part or depth
+    parts, last, joins = -(-depth // part), isinstance(ends[0], Value), len(sources) > 1
+    count = outer * parts * across
+    params = u32(count=count, depth=depth, inner=inner, part=part, parts=parts, unit=unit, total=total or depth)
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "quads": inner % 4 == 0, "joins": joins, "last": last, **workgroup_reduction(target),
+    }  # fmt: skip
+    bindings = [read(name, source) for name, source in zip("xs", sources, strict=False)]
+    bindings += [write(name, end, single=True) for name, end in zip(("mean", "spread"), ends, strict=True)]
+    text = f"mean and variance, {'of parts' if not last else 'joined' if joins else 'at once'}"
+    why = f"{text}, {workgroup_reduction_text(target)}"
+    return Dispatch("moments", variables, tuple(bindings), params, groups_for(count, target, 1), why)
