@@ -9,7 +9,8 @@ import pytest
 
 from webinfer.graph.dims import Size, has_size, minimum, with_sizes
 from webinfer.graph.ir import TensorType
-from webinfer.graph.trace import Expressions, Trace
+from webinfer.graph.stored_trace import restored, written
+from webinfer.graph.trace import AskedAboutSpareError, Expressions, Trace
 
 OPERATORS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("+", lambda a, b: a + b), ("-", lambda a, b: a - b), ("*", lambda a, b: a * b), ("//", lambda a, b: a // b),
@@ -159,3 +160,27 @@ def test_numbers_take_the_place_of_sizes_at_any_depth() -> None:
     assert with_sizes(thing, lambda size: trace.hint_of(size.poly)) == {
         "type": TensorType((1, 6, 4)), "list": [7, (2, 36)], "plain": TensorType((3,)),
     }  # fmt: skip
+
+
+def test_spare_rows_are_what_a_memory_has_beyond_those_needed_and_nobody_asks_about_them() -> None:
+    trace = Trace({"past": 4, "new": 2})
+    with trace.active():
+        total = trace.size("past") + trace.size("new")
+        rows, others = total + trace.spare(total), total * 2 + trace.spare(total * 2)
+        assert rows >= total  # for all sizes
+        assert not rows == trace.size("new")
+        with pytest.raises(AskedAboutSpareError):
+            assert rows == total
+        with pytest.raises(AskedAboutSpareError):
+            assert (rows * 3) // 2 > total
+        expressions = Expressions(trace)
+        for size in (rows, others, 8 * rows + 1):
+            expressions.number(size)
+    assert all("spare" not in guard for guard in trace.guards)
+    again, listed = restored(written(trace, expressions))
+    for found in (expressions, listed):
+        assert found.evaluate([5, 3]) == [8, 16, 65]
+        assert found.evaluate([5, 3, 20, 17]) == [20, 17, 161]
+        assert found.evaluate([5, 3, 7, 0]) == [8, 16, 65]  # memories that have to grow first
+    assert trace.compile_guards()([5, 3])
+    assert again.compile_guards()([5, 3])

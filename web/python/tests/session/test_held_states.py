@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("onnx")
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
+from tests.session.test_kv_cache import NAMES
+from tests.session.test_kv_cache import _decoder as branchless
 from tests.session.test_open_plans import cached
 from tests.session.test_plan_cache import Visitor
 
@@ -104,6 +106,43 @@ def test_a_long_loop_copies_no_past_and_gives_what_arrays_give(threads: int, mon
             np.testing.assert_array_equal(cache.tensors()[name].numpy(), array)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_only_new_rows_are_written_whatever_batch_and_number_come(threads: int) -> None:
+    """Each result equals that of a plan made for its sizes alone, bit for bit."""
+    data, draw = branchless(), np.random.default_rng(4)
+    with run(webinfer.load(data, backend="wasm", threads=threads)) as session:
+        caches = {(batch, which): session.kv_cache() for batch in (1, 3, 2) for which in "ab"}
+        pasts = {key: np.zeros((2, key[0], 2, 0, 4), "f4") for key in caches}
+        for turn in range(3):
+            for key, counts in zip(
+                caches, ((3, 1, 1, 1), (70, 1, 2), (2, 1, 1), (1, 1), (5, 1, 33, 1), (1, 1)), strict=True
+            ):
+                for count in counts:
+                    ids, before = draw.integers(0, 11, (key[0], count)), pasts[key]
+                    fed = {"input_ids": ids, **dict(zip(NAMES[0], before, strict=True))}
+                    with run(
+                        webinfer.load(
+                            data, backend="wasm", threads=threads, shapes={n: a.shape for n, a in fed.items()}
+                        )
+                    ) as fresh:
+                        want = run(fresh.run(fed))
+                    found = run(session.run({"input_ids": ids}, kv_cache=caches[key]))
+                    np.testing.assert_array_equal(found["logits"].numpy(), want["logits"].numpy())
+                    pasts[key] = np.stack([want[name].numpy() for name in NAMES[1]])
+                    if turn == 1 and before.size:  # as arrays, which are no states
+                        own = run(session.run(fed))
+                        for name, tensor in want.items():
+                            np.testing.assert_array_equal(own[name].numpy(), tensor.numpy())
+            for key, cache in caches.items():
+                for name, array in zip(NAMES[0], pasts[key], strict=True):
+                    np.testing.assert_array_equal(cache.tensors()[name].numpy(), array)
+        executor = session.executor
+        assert isinstance(executor, SizedExecutor)
+        assert [own.input for own in executor._rows] == [*NAMES[0]]
+        steps = [row.label for row in executor.rows() if row.op == "concat"]
+        assert len(steps) == len({*steps}) == 2  # no copy of the past
+
+
 def test_prompts_plain_runs_and_other_sequences_come_between_steps() -> None:
     with opened() as session, opened() as other:
         plain, cache = Plain(other), begun(session)
@@ -169,7 +208,7 @@ def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: 
         for i in range(30):
             if i == 8:  # at the next growth, after one pair has moved
 
-                def failing(own: HeldStates, needs: Any, model: str) -> None:
+                def failing(own: HeldStates, *args: Any) -> None:
                     area, moved = own._memory.area, iter(range(9))
 
                     def full(before: Any, nbytes: int, owner: str) -> Any:
@@ -179,7 +218,7 @@ def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: 
 
                     with monkeypatch.context() as patch:
                         patch.setattr(own._memory, "area", full)
-                        grow(own, needs, model)
+                        grow(own, *args)
 
                 monkeypatch.setattr(HeldStates, "grow", failing)
             ids = TOKENS[:, i : i + 1]

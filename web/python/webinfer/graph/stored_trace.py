@@ -1,8 +1,9 @@
 """A trace as JSON, for plans that are stored and packages: what decides whether it holds, and the sizes that follow it.
 
-The form: `symbols` are names; `atoms` are ["//" or "min", expression, expression], numbered behind the symbols; an
-expression is a list of [factor, atom, ...], the sum of products; `guards` are [expression, "==" or ">", answer] of
-comparisons with 0; `values` are expressions.
+The form: `symbols` are names; `atoms` are ["//" or "min", expression, expression], numbered behind the symbols, or
+["spare", a memory's number, the rows that it needs], which `Trace.spare` explains; an expression is a list of [factor,
+atom, ...], the sum of products; `guards` are [expression, "==" or ">", answer] of comparisons with 0; `values` are
+expressions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.polynomials import Poly
 from webinfer.graph.trace import Expressions, Trace
 
-KINDS = ("//", "min")
+KINDS = ("//", "min", "spare")
 MAX_ATOMS = 1 << 16  # of a stored trace; models of 3,000 nodes have some hundred
 
 

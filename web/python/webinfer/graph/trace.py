@@ -26,7 +26,12 @@ from webinfer.graph.polynomials import (
 
 Bound = int | None
 MOST = 2**31 - 1  # of any axis
+CODE = {"//": "({a}) // ({b})", "min": "min({a}, {b})", "spare": "max(rows[{a}] - ({b}), 0) if rows else 0"}
 SAID = {("==", True): "==", ("==", False): "!=", (">", True): ">", (">", False): "<="}  # a comparison and its answer
+
+
+class AskedAboutSpareError(NotImplementedError):
+    """Code has asked about memory that a tensor may have beside its elements: it has no kernel for such a tensor."""
 
 
 class Trace:
@@ -40,7 +45,9 @@ class Trace:
         self.symbols, self._may_close = list(hints), may_close
         self._values: list[int] = []  # of atoms at the hint: symbols first, then divisions
         self._made: dict[tuple[str, Poly, Poly], int] = {}
-        self._parts: list[tuple[str, Poly, Poly] | None] = []  # of an atom: "//" or "min" of two; None for a symbol
+        # Of an atom: "//" or "min" of two; "spare" with a number and the rows that are needed; None for a symbol.
+        self._parts: list[tuple[str, Poly, Poly] | None] = []
+        self._spares = 0
         self._low: list[Bound] = []
         self._high: list[Bound] = []
         self._replaced: dict[int, Poly] = {}  # symbols that must equal a number or another symbol
@@ -60,6 +67,24 @@ class Trace:
         """The symbol as a size."""
         number = self.symbols.index(symbol)
         return Size(self, (((number,), 1),), self._values[number])
+
+    @property
+    def may_close(self) -> bool:
+        """Whether a plan for the hint alone is of use as well."""
+        return self._may_close
+
+    def spare(self, needed: Size) -> Size:
+        """How many rows a memory has beyond the `needed` ones: at least 0, and nothing may be asked about it.
+
+        Memories are numbered in the order of calls. Who evaluates expressions gives the rows of each behind the sizes
+        of symbols, or none: then no memory has more than is needed.
+        """
+        number, self._spares = len(self._values), self._spares + 1
+        self._values.append(0)
+        self._parts.append(("spare", constant(self._spares - 1), self.reduced(needed.poly)))
+        self._low.append(0)
+        self._high.append(MOST)
+        return Size(self, (((number,), 1),), 0)
 
     @property
     def open_symbols(self) -> list[str]:
@@ -115,7 +140,7 @@ class Trace:
         if (found := self._replaced.get(atom)) is not None:
             return self.reduced(found)
         parts = self._parts[atom]
-        if parts is None:
+        if parts is None or parts[0] == "spare":
             return (((atom,), 1),)
         kind, (over, under) = parts[0], map(self.reduced, parts[1:])
         if (kind, over, under) == parts:
@@ -249,7 +274,13 @@ class Trace:
     def _record(self, poly: Poly, kind: str, outcome: bool) -> None:
         if not (ACTIVE and ACTIVE[-1] is self):
             raise RuntimeError("a size is asked about after its trace has ended")
+        if self._spares and self._has_spare(poly):
+            raise AskedAboutSpareError
         self._guards[poly, kind] = outcome
+
+    def _has_spare(self, poly: Poly) -> bool:
+        parts = [self._parts[atom] for atoms, _ in poly for atom in atoms]
+        return any(p is not None and (p[0] == "spare" or any(map(self._has_spare, p[1:]))) for p in parts)
 
     def _learn(self, poly: Poly, positive: bool) -> None:
         """Notes what a guard says of a single atom: factor * atom + rest > 0, or <= 0."""
@@ -330,6 +361,8 @@ class Trace:
         parts = self._parts[atom]
         assert parts is not None
         kind, a, b = parts[0], self.text(parts[1]), self.text(parts[2])
+        if kind == "spare":
+            return f"spare rows over {b}"
         return f"({a}) // ({b})".join("()") if kind == "//" else f"min({a}, {b})"
 
     # ----- stored traces
@@ -405,7 +438,7 @@ class Trace:
                         visit(parts[1])
                         visit(parts[2])
                         a, b = code_of(parts[1]), code_of(parts[2])
-                        lines.append(f"a{atom} = ({a}) // ({b})" if parts[0] == "//" else f"a{atom} = min({a}, {b})")
+                        lines.append(f"a{atom} = " + CODE[parts[0]].format(a=a, b=b))
 
         for poly in polys:
             visit(poly)
@@ -457,7 +490,7 @@ def _cancelled(over: Poly, under: Poly) -> tuple[Poly, Poly]:
 def _function(lines: Sequence[str], symbols: int) -> Any:
     """The function of these lines, which hold nothing but whole numbers and names that are made here."""
     names = "".join(f"a{i}, " for i in range(symbols))
-    text = "def evaluate(sizes):\n" + (f"    {names}= sizes\n" if symbols else "")
+    text = f"def evaluate(sizes):\n    {names}*rows, = sizes\n"
     text += "".join(f"    {line}\n" for line in lines)
     made: dict[str, Any] = {}
     exec(compile(text, "<sizes>", "exec"), made)

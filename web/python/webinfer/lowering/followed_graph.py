@@ -73,8 +73,11 @@ class FollowedGraph:
     def bind(self, sizes: Sequence[int], found: list[int] | None = None) -> None:
         """Takes other sizes; inputs and outputs follow now, the rest of the graph when it is looked at."""
         self.sizes, self.found, self._is_current = list(sizes), found or self.evaluate(sizes), False
-        for value, (type, shape) in self.ends.items():
-            value.type = TensorType(tuple(map(self.at, shape)), type.dtype, type.quant)
+        values = self.found
+        for value, (type, shape) in self.ends.items():  # in each step of a decoder: without a call for each number
+            now = tuple([values[size[0]] if isinstance(size, tuple) else size for size in shape])
+            if value.type.shape != now:
+                value.type = TensorType(now, type.dtype, type.quant)
 
     def at(self, number: Number) -> int:
         """A number, or the value of the expression at this place."""

@@ -193,8 +193,8 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return self.host.name == "native" or (executor is not None and not isinstance(executor, GpuExecutor))
 
     async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
-        at_once = None if self._stateful else self._live.sync_executor
-        if at_once is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
+        at_once, given = None if self._stateful else self._live.sync_executor, None
+        if at_once is not None and (given := sizes_given(inputs, self.inputs)).items() <= self._sizes.items():
             return to_api_types(self._live.run_at_once(at_once, self._checked(inputs)), self._outer)
         ready, arrays = self._live.idle_executor, self._page_arrays(inputs) if self._plain else None
         if isinstance(ready, PageExecutor) and arrays is not None:
@@ -202,7 +202,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
             if found is not None:
                 return found
         async with self._live.lock:
-            await self._fit_sizes(inputs)
+            await self._fit_sizes(inputs, given)
             async with self._variables.lock if self._stateful else nullcontext():
                 executor, buffers = await self._prepared(inputs)
                 if self._stateful or not isinstance(executor, GpuExecutor):
@@ -308,14 +308,14 @@ class Session(Closing, LoopLocked, DisplayedSession):
         """The inputs with the model's variables."""
         return buffers | self._variables.feed(self._states, self.name)
 
-    async def _fit_sizes(self, inputs: Mapping[str, Any] | Any) -> None:
-        """Takes the plan for the sizes that are given, a new one if there is none.
+    async def _fit_sizes(self, inputs: Mapping[str, Any] | Any, given: Mapping[str, Any] | None = None) -> None:
+        """Takes the plan for the sizes that are `given`, those of the inputs; a new one if there is none.
 
         Raises:  InputError if the model does not allow them; what a new plan may raise
         """
         if self._read_graph is None:
             return
-        given, current = sizes_given(inputs, self.inputs), {i.name: i.shape for i in self.inputs}
+        given, current = sizes_given(inputs, self.inputs) if given is None else given, self._sizes
         if self._live.bound and given.items() <= current.items():
             return
         read, known = self._read_graph, current if self._live.bound else {}

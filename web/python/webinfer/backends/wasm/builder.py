@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from webinfer.errors import KernelError
 from webinfer.graph.dims import has_size, tracing
 from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
 from webinfer.lowering.aliasing import find_aliases
+from webinfer.lowering.appended import Appended
 from webinfer.ops.movement import TRANSPOSE
 from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
@@ -47,7 +49,11 @@ class Builder:
     steps that write a constant's dense compute form, where the file holds another one.
     """
 
-    def __init__(self, graph: Graph, isa: str, tuned: Mapping[str, str] | None, expand: Expand) -> None:
+    def __init__(
+        self, graph: Graph, isa: str, tuned: Mapping[str, str] | None, expand: Expand, appended: Sequence[Appended] = ()
+    ) -> None:
+        self.appended = {value: one for one in appended for value in (one.past, one.result)}
+        self.roomy: list[Node] = []  # nodes that were lowered with the room that such tensors have
         self.graph, self.isa, self._expand = graph, isa, expand
         self.tuned: Mapping[str, str] = tuned or {}  # shape -> kernel variant that a tuner found best
         self.prepare_part, self.run_part = Part(), Part()
@@ -73,7 +79,7 @@ class Builder:
         sizes = {v: compute_itemsize(v.type.dtype) for v in self.graph.inputs if v.type.dtype not in COMPUTE}
         for node in self.graph.nodes:
             sizes.update({v: compute_itemsize(v.type.dtype) for v in node.outputs if v not in self._folded})
-        return sizes
+        return {value: size for value, size in sizes.items() if value not in self.appended}
 
     # ----- what lowerings call
 
@@ -83,6 +89,13 @@ class Builder:
         if found is None:
             found = self._refs[value] = self._make_ref(value)
         return found
+
+    def placed_shape(self, node: Node, value: Value) -> tuple[int, ...]:
+        """The value's shape, with the room that its memory has, of which `node` takes account."""
+        own = self.appended.get(value)
+        if own is not None:
+            self.roomy.append(node)
+        return value.type.shape if own is None else own.shape
 
     def end(self, value: Value, end: Arguments, result: Value) -> None:
         """Has a product end in these arguments of its epilogue, in the place of the result that they give."""
@@ -279,6 +292,10 @@ class Builder:
 
     def _make_ref(self, value: Value) -> Ref:
         nbytes = value.type.size * compute_itemsize(value.type.dtype)
+        if (own := self.appended.get(value)) is not None:
+            if value is own.result:
+                return self.ref(own.past)
+            return Ref(Block(value.name, math.prod(own.shape) * compute_itemsize(value.type.dtype), Kind.ARENA))
         if value in self._aliases:
             owner, offset = self._aliases[value]
             whole = self.ref(owner) + offset

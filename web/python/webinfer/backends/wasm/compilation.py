@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from webinfer.backends.base import Executor, PlanEntry, ReadGraph, RegimeExecutor, StoredRegimes
+from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import LoadedPlan
@@ -19,8 +21,9 @@ from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
-from webinfer.graph.trace import Trace
+from webinfer.graph.trace import AskedAboutSpareError, Trace
 from webinfer.host.interface import Host, Kernels, Progress
+from webinfer.lowering.appended import are_lowered, find_appended
 
 TUNING_MS = 200.0
 QUIET_S = 2.0  # after a load, before what nobody waits for begins
@@ -87,7 +90,7 @@ async def build_open(
     assert kernels is not None
     try:
         with trace.active():
-            builder = lower_graph(graph, build_of(kernels), {})
+            builder = _lowered(graph, trace, build_of(kernels))
             followed = Followed(trace, graph, builder, kernels.threads > 1)
         if not trace.is_of_use:
             return None
@@ -103,6 +106,17 @@ async def build_open(
     finally:
         if memory is None and kernels is not None:
             kernels.close()
+
+
+def _lowered(graph: Graph, trace: Trace, build: str) -> Builder:
+    """The graph's steps; caches have room to grow, unless packages are made or something cannot skip the room."""
+    appended = [] if trace.may_close else find_appended(graph, trace)
+    if appended:
+        with suppress(AskedAboutSpareError):
+            builder = lower_graph(graph, build, {}, appended)
+            if are_lowered(appended, builder.roomy):
+                return builder
+    return lower_graph(graph, build, {})
 
 
 async def restore_open(

@@ -22,6 +22,7 @@ from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
+from webinfer.lowering.appended import Appended
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
@@ -37,13 +38,13 @@ def build_of(kernels: Kernels) -> str:
     return f"{kernels.isa}-threads" if kernels.threads > 1 else kernels.isa
 
 
-def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Builder:
+def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None, appended: Sequence[Appended] = ()) -> Builder:
     """A builder that holds every node as steps, for this build; `tuned` names kernels by tuning key.
 
     Raises:  UnsupportedOpError listing every node that has no kernel
     """
     check_graph(graph)
-    builder = Builder(graph, isa, tuned, expand_constant)
+    builder = Builder(graph, isa, tuned, expand_constant, appended)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
     facts = Facts(graph)

@@ -13,6 +13,7 @@ from typing import Any
 from webinfer.backends.base import PlanRow
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor
+from webinfer.backends.wasm.held_states import AppendedRows
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Place
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
@@ -53,6 +54,17 @@ class Followed(FollowedGraph):
         self.units = [self.number(step.units) for step in steps]
         self.blocks = [(b, self.number(b.nbytes)) for b in builder.run_part.blocks if has_size(b.nbytes)]
         self.words = {block: list(map(self.number, c.elements)) for block, c in builder.sized.items()}
+        appended = {one.past: one for one in builder.appended.values()}.values()
+        self.rows = [
+            (
+                one,
+                [
+                    self.number(4 * one.row if i == 1 else n)
+                    for i, n in enumerate((one.outer, one.row, one.result.type.shape[one.axis]))
+                ],
+            )
+            for one in appended
+        ]
 
     def _argument(self, arg: Any) -> Any:
         return (arg.block, self.number(arg.offset)) if isinstance(arg, Ref) else self.number(arg)
@@ -75,6 +87,10 @@ class OpenExecutor(ShowsFollowedGraph, WasmExecutor, SizedExecutor):
         super().__init__(followed.graph, host, kernels, followed.builder, memory=memory)
         blocks = [b for b in followed.builder.run_part.blocks if b.kind is Kind.ARENA]
         self._numbers = {block: i for i, block in enumerate(blocks)}
+        self._rows = [
+            AppendedRows(one.past.name, one.result.name, self._numbers[followed.places[one.past][0]], *numbers)
+            for one, numbers in followed.rows
+        ]
         followed.words = {b: words for b, words in followed.words.items() if b in followed.builder.constants}
         first = min([self.layout.program, *(block.address for block in followed.words)])
         text = kernels.read(first, self.layout.fixed_end - first)
@@ -95,11 +111,10 @@ class OpenExecutor(ShowsFollowedGraph, WasmExecutor, SizedExecutor):
         return None
 
     def _places(self, values: Sequence[Value]) -> tuple[Place, ...]:
-        places = []
+        followed, places = self._followed, list[Place]()
         for value in values:
-            block, offset = self._followed.places[value]
-            nbytes = value.type.nbytes
-            places.append(Place(value.name, value.type, block.address + self._followed.at(offset) if nbytes else 0))
+            type, (block, offset) = value.type, followed.places[value]
+            places.append(Place(value.name, type, 0 if 0 in type.shape else block.address + followed.at(offset)))
         return tuple(places)
 
     def _find_words(self) -> None:
@@ -148,8 +163,9 @@ class OpenExecutor(ShowsFollowedGraph, WasmExecutor, SizedExecutor):
         }
         shapes = {value: list(map(as_json, shape)) for value, (_, shape) in followed.ends.items()}
         words = written_words(self._sized, [nbytes.get(block, block.nbytes) for block in self._sized.blocks])
+        appended = {"rows_appended": [own.form() for own in self._rows]} if self._rows else {}
         return {
-            **words, **ends, "sizes": written_trace(followed.trace, followed.expressions),
+            **words, **ends, **appended, "sizes": written_trace(followed.trace, followed.expressions),
             "shapes": [[shapes[v] for v in graph.inputs], [shapes[v] for v in graph.outputs]],
         }  # fmt: skip
 

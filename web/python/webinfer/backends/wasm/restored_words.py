@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import MemoryReport, RegimeExecutor
+from webinfer.backends.wasm.held_states import AppendedRows
 from webinfer.backends.wasm.loaded_plan import Layout, Place
 from webinfer.backends.wasm.memory import Held, KernelMemory
 from webinfer.backends.wasm.sized_words import Owner, SizedExecutor, SizedWords
@@ -83,6 +84,10 @@ class RestoredSizedExecutor(SizedExecutor, RegimeExecutor):
         self.ends, self.trace = ends, words.sizes.trace
         self._all: list[Any] = [self]
         self._words, self._sizes, self._sized = words, words.sizes, words.words(kernels)
+        blocks = len(self._sized.blocks)
+        self._rows = [
+            AppendedRows.read(form, words.sizes.number, blocks) for form in words.form.get("rows_appended", ())
+        ]
 
     def regimes(self) -> Sequence[RestoredSizedExecutor]:
         """Those that were stored together."""

@@ -12,11 +12,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
-from webinfer.backends.base import BindableExecutor, StateInput
-from webinfer.backends.wasm.held_states import HeldStates, Pair
+from webinfer.backends.base import BindableExecutor, InPlace, StateInput
+from webinfer.backends.wasm.held_states import AppendedRows, HeldStates, Pair, write_rows
 from webinfer.backends.wasm.loaded_plan import LoadedPlan, Place
 from webinfer.backends.wasm.sharing import shares_of
-from webinfer.errors import LimitError, OutOfMemoryError
+from webinfer.errors import InputError, LimitError, OutOfMemoryError
 from webinfer.graph.ir import Value
 from webinfer.host.interface import Kernels
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
@@ -114,16 +114,49 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
     holds_states = True
     _held: HeldStates | None = None
     _current = True  # whether the words in memory are those of the places that blocks have
+    _rows: Sequence[AppendedRows] = ()  # inputs that outputs continue in the same place
+    _has_room = False  # whether these lie as far apart as there is room for, not side by side
 
     async def bind(self, sizes: Sequence[int]) -> None:
         """Writes the words that follow sizes, and moves the arena where a tensor has outgrown its place."""
         if list(sizes) == self._sizes.sizes:
             return
-        sized, found = self._sized, self._sizes.evaluate(sizes)
-        if sized.outgrown(found):
-            self._move_arena(found)
+        self._has_room = self._held is not None and bool(self._held.slots)
+        found = self._fitted(sizes)
         self._sizes.bind(sizes, found)
         self._write_words(found)
+
+    def _fitted(self, sizes: Sequence[int]) -> list[int]:
+        """The expressions' values for these sizes, for which there is room then."""
+        found = self._evaluated(sizes)
+        if not self._sized.outgrown(found) and not self._rows_outgrown(found):
+            return found
+        try:
+            self._move_arena(found)
+        except BaseException:
+            if self._sizes.sizes:  # some states may have moved, and lie further apart
+                self._sizes.found = self._evaluated(self._sizes.sizes)
+            raise
+        return self._evaluated(sizes)
+
+    def _rows_outgrown(self, found: Sequence[int]) -> bool:
+        if self._held is None or not self._has_room or not self._rows:
+            return False
+        rows = self._held.capacities(self._rows)
+        return any(
+            capacity and _value(own.total, found) > capacity for own, capacity in zip(self._rows, rows, strict=True)
+        )
+
+    def _evaluated(self, sizes: Sequence[int]) -> list[int]:
+        """The expressions' values: with the room that held states have, if it is in use."""
+        held = self._held if self._has_room else None
+        return self._sizes.evaluate([*sizes, *(held.capacities(self._rows) if held is not None else ())])
+
+    def _use_room(self, has_room: bool) -> None:
+        """Has inputs that are continued lie as far apart as there is room for, or side by side."""
+        if self._rows and has_room is not self._has_room:
+            self._has_room, self._current = has_room, False
+            self._sizes.found = self._fitted(self._sizes.sizes)
 
     def _write_words(self, found: Sequence[int]) -> None:
         self._instance().write(self._sized.first, self._sized.text(found))
@@ -146,10 +179,11 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
         for slot in [slot for slot in held.slots if slot not in slots]:
             held.slots.remove(slot)
             slot.leave()
+        self._use_room(True)
         if not self._current:
             self._write_words(self._sizes.found)
         written = {n: d if isinstance(d, StateInput) and d.holder is self else _plain(d) for n, d in inputs.items()}
-        kernels = self._write_inputs(written)
+        kernels = super()._write_inputs(self._without_rows(written))
         self._call(kernels, 0, self.layout.steps)
         states = {slot.output: slot for slot in slots}
         found: dict[str, Any] = {
@@ -160,17 +194,43 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
             if place.name in states:
                 states[place.name].hold(self, place.type.shape)
         held.slots = slots
-        held.swap()
-        self._sized.point(held.apart)
-        self._current = False
+        for own in self._rows:
+            if pair := held.pairs.get((own.input, own.output)):
+                pair.outer, pair.stride = self._at(own.outer), pair.capacity * self._at(own.row)
+        if held.swaps:
+            held.swap()
+            self._sized.point(held.apart)
+            self._current = False
         return found
+
+    def _at(self, number: Number) -> int:
+        return _value(number, self._sizes.found)
+
+    def _without_rows(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Writes the inputs that are continued in their place, run by run; the others, and nothing for these."""
+        left = dict(inputs)
+        for own in self._rows:
+            data = left[own.input]
+            if isinstance(data, StateInput):
+                continue  # lies there
+            page = self._host.page_array(data)
+            if isinstance(data, InPlace):
+                raise InputError(f"input {own.input!r} is continued where it lies, so that it cannot be written there")
+            view = memoryview(data if page is None else page if isinstance(page, memoryview) else page.view())
+            pair = self._held.pairs.get((own.input, own.output)) if self._held is not None else None
+            rows = pair.capacity if pair is not None and self._has_room else self._at(own.total)
+            place = self._sized.blocks[own.block].address
+            write_rows(self._instance(), place, view.cast("B"), self._at(own.outer), rows * self._at(own.row))
+            left[own.input] = b""
+        return left
 
     def _write_inputs(self, inputs: Mapping[str, Any]) -> Kernels:
         if self._held is not None and not any(isinstance(data, StateInput) for data in inputs.values()):
             self._leave()
+        self._use_room(False)
         if not self._current:
             self._write_words(self._sizes.found)
-        return super()._write_inputs(inputs)
+        return super()._write_inputs(self._without_rows(inputs))
 
     def read_state(self, slot: StateInput) -> memoryview:
         """A copy of a state that lies here.
@@ -199,18 +259,24 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
             return False  # of a branch that was not taken: the state stays what it is
         if self._held is not None and [*self._held.pairs] == pairs:
             return True
-        blocks = [self._block_of(name) for pair in pairs for name in pair]
+        rows = {(own.input, own.output): own for own in self._rows}
+        blocks = [self._block_of(name) for pair in pairs if pair not in rows for name in pair]
         types = {place.name: place.type.dtype for place in (*self.layout.inputs, *self.layout.outputs)}
         if None in blocks or len({*blocks}) < len(blocks):
             return False
         if self._held is not None or any(types[a] is not types[b] for a, b in pairs):  # a model has one set of states
             return False
-        numbers = iter(blocks)
-        made = {pair: Pair(next(numbers) or 0, next(numbers) or 0) for pair in pairs}
+        numbers, made = iter(blocks), dict[tuple[str, str], Pair]()
+        for pair in pairs:
+            own = rows.get(pair)
+            made[pair] = (
+                Pair(next(numbers) or 0, next(numbers) or 0) if own is None else Pair(own.block, own.block, own)
+            )
         held = HeldStates(made, self._sized.blocks, self._lodgings())
         found, before = self._sizes.found, [(block, block.nbytes, block.address) for block in self._sized.blocks]
         try:
-            held.grow({block: found[i] for block, i in self._sized.needs if block in held.apart}, self.layout.name)
+            needs = {block: found[i] for block, i in self._sized.needs if block in held.apart}
+            held.grow(needs, self.layout.name, self._at)
         except (LimitError, OutOfMemoryError):
             for block, nbytes, address in before:
                 block.nbytes, block.address = nbytes, address
@@ -238,7 +304,8 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
         needs = {block: found[i] for block, i in sized.needs if block not in apart}
         if self._held is not None:
             try:
-                self._held.grow({block: found[i] for block, i in sized.needs if block in apart}, self.layout.name)
+                own = {block: found[i] for block, i in sized.needs if block in apart}
+                self._held.grow(own, self.layout.name, lambda number: _value(number, found))
             finally:  # a state that was moved is read from where it is, whatever became of the others
                 sized.point(apart)
                 self._current = False
@@ -279,6 +346,10 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
         sized.point()
         report = replace(self.layout.memory, arena=nbytes, arena_bound=arena.lower_bound(blocks))
         self.layout = replace(self.layout, memory=report, top=max(self.layout.top, memory.end))
+
+
+def _value(number: Number, found: Sequence[int]) -> int:
+    return found[number[0]] if isinstance(number, tuple) else number
 
 
 def _plain(data: Any) -> Any:

@@ -22,7 +22,7 @@ def attention(node: Node, builder: Builder) -> None:
     rows = ATTENTION_ROWS if d > ATTENTION_NARROW or e > ATTENTION_NARROW else 2 * ATTENTION_ROWS  # of a unit
     steps: Arguments = {}
     for name, value, inner in zip("qkvy", (q, k, v, y), a.inner, strict=True):
-        steps |= _steps(name, ops.strides(value.type.shape, inner))
+        steps |= _steps(name, ops.strides(builder.placed_shape(node, value), inner))
     builder.step(
         "f32_attention", steps, _steps("mask", ops.mask_strides(mask.type.shape) if mask else (0, 0, 0)),
         q=builder.ref(q), k=builder.ref(k), v=builder.ref(v), mask=builder.optional_ref(mask), y=builder.ref(y),

@@ -121,6 +121,19 @@ def moved(node: Node, builder: Builder) -> None:
         strided_copy(builder, part, builder.ref(inputs[part.source]), builder.ref(y), itemsize)
 
 
+def concat(node: Node, builder: Builder) -> None:
+    """Copies; of rows that are appended to what lies there already, those alone."""
+    cache = builder.appended.get(node.output)
+    if cache is None:
+        moved(node, builder)
+        return
+    past, new = map(node.required_input, range(2))
+    strides = row_major(builder.placed_shape(node, node.output))
+    first = past.type.shape[cache.axis] * strides[cache.axis]
+    part = StridedCopy(1, new.type.shape, 0, row_major(new.type.shape), first, strides)
+    strided_copy(builder, part, builder.ref(new), builder.ref(node.output), compute_itemsize(new.type.dtype))
+
+
 def reshape(node: Node, builder: Builder) -> None:
     """A copy of the bytes, or nothing where the result lies in the same place."""
     y = node.output
@@ -167,7 +180,7 @@ def _mirrors(node: Node, axis: int) -> list[StridedCopy]:
 
 
 LOWERINGS: dict[Op, Lower] = {
-    ops.CONCAT: moved,
+    ops.CONCAT: concat,
     ops.DEPTH_TO_SPACE: moved,
     ops.EXPAND: moved,
     ops.PAD: pad,
