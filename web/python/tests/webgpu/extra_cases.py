@@ -85,8 +85,12 @@ def _matmul(label: str, rows: int, inner: int, columns: int, **attrs: Any) -> tu
     return OPS["matmul"], Case(label, inputs, MatmulAttrs(**attrs), constant=(1,), low=-1, high=1)
 
 
-def _batches(label: str, x: tuple[int, ...], y: tuple[int, ...], **attrs: Any) -> tuple[Op, Case]:
-    return OPS["matmul"], Case(label, (TensorType(x), TensorType(y)), MatmulAttrs(**attrs), low=-1, high=1)
+def _batches(
+    label: str, x: tuple[int, ...], y: tuple[int, ...], dtype: DType = DType.FLOAT32, **attrs: Any
+) -> tuple[Op, Case]:
+    return OPS["matmul"], Case(
+        label, (TensorType(x, dtype), TensorType(y, dtype)), MatmulAttrs(**attrs), low=-1, high=1
+    )
 
 
 # Sums that a whole workgroup may share, of every length that one suits; rows and channels that nothing divides.
@@ -113,6 +117,11 @@ LONG_SUMS = (
     (OPS["matmul"], Case("long sum", _ROWS, MatmulAttrs(transpose_b=True), constant=(1,), low=-1, high=1)),
     _batches("long sums in batches", (2, 3, 5, 45), (2, 3, 45, 12), activation=Activation.RELU),
     _batches("long sums in batches, transposed", (2, 1, 37, 7), (2, 3, 8, 37), transpose_a=True, transpose_b=True),
+    _batches("tiles in batches", (5, 33, 20), (5, 20, 36)),
+    _batches("tiles in batches, odd", (2, 2, 33, 21), (2, 1, 35, 21), transpose_b=True, activation=Activation.RELU6),
+    _batches("tiles in batches, transposed, odd", (3, 22, 37), (3, 22, 66), transpose_a=True),
+    _batches("tiles in batches, float16", (3, 40, 12), (3, 12, 44), DType.FLOAT16),
+    _batches("tiles in batches, float16, odd", (3, 40, 11), (3, 11, 43), DType.FLOAT16),
     *GEMV,
     (OPS["softmax"], Case("a short line", (TensorType((3, 37, 5)),), SoftmaxAttrs(1, 0.7), low=-40, high=40)),
     (OPS["reduce_mean"], Case("a short row", (TensorType((5, 44)),), ReduceAttrs((1,)))),

@@ -135,7 +135,7 @@ def test_every_shader_is_used_by_some_case() -> None:
     # No case has sparse constants, custom operators, pictures or as many pixels as conv2d_rows wants (test_conv_rows).
     # Only graphs of several nodes are fused.
     pictures = {path.stem for path in (shader_folder() / "image").iterdir()}
-    fused = {"depthwise_pointwise", "elementwise_chain", "moments", "squeeze"}
+    fused = {"depthwise_pointwise", "elementwise_chain", "group_moments", "group_norm", "moments", "squeeze"}
     assert names - used <= {"conv2d_rows", "custom", "densify", *fused, *pictures, *STEP_BY_STEP}
 
 

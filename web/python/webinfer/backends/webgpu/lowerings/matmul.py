@@ -1,4 +1,4 @@
-"""Matrix products: one right operand for all of x makes them 1x1 convolutions, everything else goes to matmul_any."""
+"""Matrix products: one right operand for all of x makes them 1x1 convolutions, everything else are batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.short import with_short_data
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, SMALL_SHARE, TILES, choose, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -30,6 +30,9 @@ from webinfer.ops.strides import StridedCopy
 
 LONG_SUM = 32  # products of one element of a batch that eight invocations share
 FEW_ELEMENTS = 1 << 18  # elements of a result that would leave most of a device idle with an invocation for each four
+FEW_TILES = 8  # workgroups, below which invocations should share sums instead
+SMALL = 8  # rows, columns, or products of a sum that tiles would mostly leave empty
+SLICE = 16  # products of a sum in workgroup memory
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:
@@ -38,7 +41,7 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     m, k, n = matrix_sizes([x.type, y.type], a)
     shared = math.prod(y.type.shape[:-2]) == 1 and not a.transpose_a
     if not shared or k == 0:
-        return [_matmul_any(node, target)]
+        return _batches(node, target)
     rows, n4 = math.prod(x.type.shape[:-2]) * m, -(-n // 4)
     packed = packed_product(node, (rows, k, n), target) if a.transpose_b else None
     if packed is not None:
@@ -96,8 +99,10 @@ def _matmul_quads(
     return Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
 
 
-def _matmul_any(node: Node, target: Target) -> Dispatch:
-    """Batches of matrices, or a transposed left operand: matmul_split.wgsl for few long sums, else matmul_any.wgsl."""
+def _batches(node: Node, target: Target) -> list[Dispatch]:
+    """Batches of matrices, or a transposed left operand: matmul_tiled.wgsl; matmul_split.wgsl for few long sums, and
+    matmul_any.wgsl for few products, integers, and on the processor.
+    """
     x, y, out, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     p = product(node, target)
@@ -113,15 +118,38 @@ def _matmul_any(node: Node, target: Target) -> Dispatch:
         *i32(b_zero=zero_of(y.type) if is_quantized(y) else 0),
         *p.params,
     )
-    bindings = (read("x", x), read("b", y), *p.bindings, write("y", out))
-    real = all(v.type.dtype is DType.FLOAT32 for v in (x, y, out)) and not is_quantized(x)
-    if real and n % 4 == 0 and k >= LONG_SUM and out.type.size <= FEW_ELEMENTS and not target.software:
+    operands = (read("x", x), read("b", y), *p.bindings)
+    real = all(v.type.dtype.is_float for v in (x, y, out)) and not is_quantized(x) and not target.software
+    batches = out.type.size // (m * n)
+    if real and all(size >= SMALL for size in (m, n, k)) and batches * -(-m // 32) * -(-n // 32) >= FEW_TILES:
+        side, per_rows, per_columns = _tile_of(batches, m, n, target)
+        tiled = p.variables | {
+            "workgroup": side * side // (per_rows * per_columns), "rank": len(sizes), "rows": side, "columns": side,
+            "depth": SLICE, "unroll": SLICE if per_rows * per_columns > SMALL_SHARE else 1, "per_rows": per_rows,
+            "per_columns": per_columns, "x_along": not a.transpose_a, "b_along": a.transpose_b,
+            "x_quads": (m if a.transpose_a else k) % 4 == 0, "b_quads": (k if a.transpose_b else n) % 4 == 0,
+            "n_quads": n % 4 == 0,
+        }  # fmt: skip
+        place, after = destination(out, target, single=bool(n % 4))
+        groups = groups_for(batches * -(-m // side) * -(-n // side), target, 1)
+        why = f"batches, {side}x{side} a workgroup"
+        return [*p.before, Dispatch("matmul_tiled", tiled, (*operands, place), params, groups, why), *after]
+    bindings = (*operands, write("y", out))
+    single = all(v.type.dtype is DType.FLOAT32 for v in (x, y, out))
+    if real and single and n % 4 == 0 and k >= LONG_SUM and out.type.size <= FEW_ELEMENTS:
         columns = not a.transpose_b
         groups = groups_for(-(-out.type.size // 32), target, 1)
         split = p.variables | {"rank": len(sizes), "columns": columns}
-        return Dispatch("matmul_split", split, bindings, params, groups, "batches, eight share a sum")
+        return [Dispatch("matmul_split", split, bindings, params, groups, "batches, eight share a sum")]
     variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}
-    return Dispatch("matmul_any", variables, bindings, params, groups_for(-(-out.type.size // 4), target), "batches")
+    groups = groups_for(-(-out.type.size // 4), target)
+    return [Dispatch("matmul_any", variables, bindings, params, groups, "batches")]
+
+
+def _tile_of(batches: int, m: int, n: int, target: Target) -> tuple[int, int, int]:
+    """Rows and columns of a workgroup of matmul_tiled, and rows and columns of an invocation."""
+    large = batches * -(-m // 64) * -(-n // 64) >= target.cores
+    return (64, 8, 4) if large else (32, 4, 4)
 
 
 _by_type = with_short_data(real_weights(_matmul))
