@@ -67,6 +67,48 @@ def test_a_package_is_bound_on_a_gpu_too() -> None:
             np.testing.assert_allclose(found, want, atol=1e-5)
 
 
+def begun(new: int) -> dict[str, Any]:
+    """A decoder's first step: no past."""
+    return {name: array if name == "ids" else array[:, :, :0] for name, array in cached(3, new).items()}
+
+
+def test_a_decoder_begins_with_an_empty_past() -> None:
+    with (
+        run(webinfer.load(package("decoder"), backend="wasm")) as session,
+        run(webinfer.load(decoder(), backend="wasm", threads=1)) as model,
+    ):
+        for inputs in (begun(3), begun(1), cached(4), begun(24), cached(1), begun(57), begun(2)):
+            found, want = run(session.run(inputs)), run(model.run(inputs))
+            for output, tensor in want.items():
+                np.testing.assert_array_equal(found[output].numpy(), tensor.numpy())
+
+
+def test_a_decoder_begins_with_an_empty_past_on_a_gpu() -> None:
+    Target("webgpu").demand()
+    shapes = [tuple((name, a.shape) for name, a in one.items()) for one in (begun(1), begun(4), cached(9))]
+    with (
+        run(webinfer.load(package("decoder", "webgpu", *shapes), backend="webgpu")) as session,
+        run(webinfer.load(decoder(), backend="wasm")) as model,
+    ):
+        for inputs in (begun(1), cached(5), begun(8), begun(1), cached(70)):
+            found, want = run(session.run(inputs)), run(model.run(inputs))
+            for output, tensor in want.items():
+                np.testing.assert_allclose(found[output].numpy(), tensor.numpy(), atol=1e-5)
+
+
+def test_plans_of_an_empty_axis_hold_for_nothing_else() -> None:
+    none = {name: array[:, :0] for name, array in sentence(5).items()}
+    data = package("encoder", "wasm", *(tuple((n, a.shape) for n, a in one.items()) for one in (none, sentence(24))))
+    with run(webinfer.load(data, backend="wasm")) as session:
+        for inputs in (none, sentence(30), none):
+            assert run(session.run(inputs))["b_y"].shape == (1, inputs["ids"].shape[1], 32)
+    data = package("encoder", "wasm", tuple((n, a.shape) for n, a in none.items()))
+    with run(webinfer.load(data, backend="wasm")) as session:
+        assert run(session.run(none))["b_y"].shape == (1, 0, 32)
+        with pytest.raises(InputError, match=r"holds while .*ids\[1\] <= 0"):
+            run(session.run(sentence(24)))
+
+
 def test_sizes_of_another_kind_are_refused_with_what_the_closest_plan_needs() -> None:
     data = package("encoder", "wasm", (("ids", (1, 24)), ("mask", (1, 24))))
     with run(webinfer.load(data, backend="wasm")) as session:
@@ -94,6 +136,10 @@ def test_what_the_file_gives_one_name_has_one_size_in_every_sample() -> None:
     assert all(sample["ids"][0] == sample["past"][0] and sample["past"][1] == 4 for sample in drawn)
     assert {"ids": (1, 1), "past": (1, 4, 32)} in drawn[:3]  # one new token, a long past
     assert drawn == list(samples(infos))
+    assert not any(0 in shape for sample in drawn for shape in sample.values())
+    begun = list(samples(infos, [("past", 2)]))
+    assert [sample["past"][2] for sample in begun[1:6]] == [0] * 5
+    assert all(0 not in sample["ids"] for sample in begun)
 
 
 def test_a_trace_is_stored_and_read() -> None:
@@ -109,6 +155,14 @@ def test_a_trace_is_stored_and_read() -> None:
         assert [values.evaluate(pair)[i] for i in numbers] == [
             (pair[0] * pair[1] + 3) // 4, pair[0] % 5, 7 * pair[0] - pair[1], min(pair[0], 3 * pair[1]),
         ]  # fmt: skip
+    empty = Trace({"t": 0, "u": 5})
+    with empty.active():
+        assert empty.size("t") == 0
+        numbers = Expressions(empty)
+        numbers.number(empty.size("u") * 3 + empty.size("t"))
+    stored, values = restored(json.loads(json.dumps(written(empty, numbers))))
+    assert values.evaluate((0, 7)) == [21]
+    assert [stored.compile_guards()(pair) for pair in ((0, 7), (1, 7), (0, 0))] == [True, False, False]
     holds = again.compile_guards()
     assert [holds(pair) for pair in ((9, 8), (8, 9), (0, -1))] == [True, False, False]
     assert again.broken((8, 9)) == ["t + -1*u > 0"]

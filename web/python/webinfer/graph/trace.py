@@ -37,8 +37,8 @@ class AskedAboutSpareError(NotImplementedError):
 class Trace:
     """One reading of a model with symbols, and the guards under which what was made of it holds.
 
-    `hints` are the sizes that it is read for, by symbol; none is 0. With `may_close` a plan for the hint alone is of
-    use as well: guards may leave no symbol open.
+    `hints` are the sizes that it is read for, by symbol. One of 0 stays 0; the others are above 0. With `may_close` a
+    plan for the hint alone is of use as well: guards may leave no symbol open.
     """
 
     def __init__(self, hints: Mapping[str, int], *, may_close: bool = False) -> None:
@@ -58,15 +58,17 @@ class Trace:
         for hint in hints.values():
             self._values.append(hint)
             self._parts.append(None)
-            self._low.append(1)
-            self._high.append(MOST)
+            self._low.append(min(hint, 1))
+            self._high.append(MOST if hint else 0)
             self._guards[((((len(self._values) - 1),), 1), ((), -MOST))[::-1], ">"] = False
-            self._guards[((((len(self._values) - 1),), 1),), ">"] = True
+            self._guards[((((len(self._values) - 1),), 1),), ">"] = hint > 0
+            if not hint:
+                self._replaced[len(self._values) - 1] = ()
 
-    def size(self, symbol: str) -> Size:
-        """The symbol as a size."""
+    def size(self, symbol: str) -> Any:
+        """The symbol as a size; 0 if that is its hint."""
         number = self.symbols.index(symbol)
-        return Size(self, (((number,), 1),), self._values[number])
+        return Size(self, (((number,), 1),), self._values[number]) if self._values[number] else 0
 
     @property
     def may_close(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import Executor
@@ -33,8 +33,11 @@ def open_axes(inputs: Sequence[TensorInfo]) -> list[tuple[str, int]]:
     return [(info.name, i) for info in inputs for i, size in enumerate(info.shape) if not isinstance(size, int)]
 
 
-def samples(inputs: Sequence[TensorInfo]) -> Iterator[Sample]:
-    """Sizes of all inputs to make plans for: what the file gives one name has one size."""
+def samples(inputs: Sequence[TensorInfo], grown: Collection[tuple[str, int]] = ()) -> Iterator[Sample]:
+    """Sizes of all inputs to make plans for: what the file gives one name has one size.
+
+    `grown` are axes of caches, an input's name and the axis, which begin with 0.
+    """
     names = {axis: _name(inputs, *axis) for axis in open_axes(inputs)}
     symbols = list(dict.fromkeys(names.values()))
     ranks = {info.name: len(info.shape) for info in inputs}
@@ -42,6 +45,11 @@ def samples(inputs: Sequence[TensorInfo]) -> Iterator[Sample]:
     others = [symbol for symbol in symbols if symbol not in batches]
     both = {name for name, axis in names if ranks[name] == 4 and axis in (1, 2) and (name, axis + 1) in names}
     rows = [(batch, row) for batch in (BATCHES if batches else (0,)) for row in _rows(len(others), bool(both))]
+    empty = {own for axis, own in names.items() if axis in grown}
+    if empty:
+        rows[1:1] = [
+            (BATCHES[0], tuple(0 if symbol in empty else size for symbol in others)) for size in dict.fromkeys(LENGTHS)
+        ]
     draw = random.Random(0)  # the same in each process: packages of one model are equal
     for _ in range(DRAWN):
         low, high = PICTURE_SPAN if both else LENGTH_SPAN
@@ -87,7 +95,7 @@ def checked_samples(sizes: Sequence[Mapping[str, Sequence[int]]], inputs: Sequen
         for info in inputs:
             own = sample.get(info.name, info.shape)
             fits = len(own) == len(info.shape) and all(
-                type(size) is int and size > 0 and known in (size, str(known))
+                type(size) is int and size >= 0 and known in (size, str(known))
                 for size, known in zip(own, info.shape, strict=False)
             )
             if not fits:
@@ -105,7 +113,9 @@ async def regimes_of(
 
     Raises:  UnsupportedOpError if sizes cannot be symbols; InputError as `checked_samples`
     """
-    wanted: Any = checked_samples(sizes, session.inputs) if sizes else samples(session.inputs)
+    caches = session.read_caches()
+    grown = [(row.input, row.axis) for row in caches.rows if row.axis is not None] if caches is not None else []
+    wanted: Any = checked_samples(sizes, session.inputs) if sizes else samples(session.inputs, grown)
     failures = 0
     plans = list[OpenPlan]()
     for sample in wanted:
