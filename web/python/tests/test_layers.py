@@ -2,7 +2,8 @@
 
 import ast
 import functools
-from collections.abc import Container, Iterator, Mapping
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -142,31 +143,30 @@ def room_of(module: str) -> str:
     return max(fitting, key=len, default="")
 
 
-def imports_of(path: Path, package: str = "") -> Iterator[tuple[str, bool]]:
+@functools.cache
+def imports_of(path: Path, package: str = "") -> list[tuple[str, bool]]:
     """Each imported dotted name, and whether the import runs when the module is loaded.
 
     Imports under `if TYPE_CHECKING` do not count: nothing runs, and a leaf may speak of a type.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    unseen = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
-    lazy = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for inner in ast.walk(node)
-    }
-    for node in (node for node in ast.walk(tree) if id(node) not in unseen):
+    return list(_imports(ast.parse(path.read_text(encoding="utf-8")), package, True))
+
+
+def _imports(parent: ast.AST, package: str, at_load: bool) -> Iterator[tuple[str, bool]]:
+    for node in ast.iter_child_nodes(parent):
+        if _is_type_checking(node):
+            continue
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, id(node) not in lazy
+            yield from ((alias.name, at_load) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, package)
-            for alias in node.names:
-                yield f"{base}.{alias.name}", id(node) not in lazy
+            yield from ((f"{base}.{alias.name}", at_load) for alias in node.names)
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value, False
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from _imports(node, package, at_load and not inside)
 
 
 def _is_type_checking(node: ast.AST) -> bool:
@@ -180,10 +180,9 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*parents, *([node.module] if node.module else [])])
 
 
-@functools.cache
 def engine_imports(path: Path) -> list[tuple[str, bool]]:
     inside = path.relative_to(ENGINE).parent.as_posix().replace("/", ".")
-    return list(imports_of(path, "webinfer" if inside == "." else f"webinfer.{inside}"))
+    return imports_of(path, "webinfer" if inside == "." else f"webinfer.{inside}")
 
 
 def complaints_about(module: str, imported: str) -> str:
@@ -197,33 +196,33 @@ def complaints_about(module: str, imported: str) -> str:
 
 
 @pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
-def test_a_room_imports_only_what_the_table_allows(path: Path) -> None:
+def test_a_module_imports_only_what_it_may(path: Path) -> None:
     module = module_of(path)
     assert room_of(module), f"{module} belongs to no room of the layer table; is it in the right folder?"
-    names = [name for name, _ in engine_imports(path) if name.split(".")[0] == "webinfer"]
-    found = [text for name in names if (text := complaints_about(module, name))]
-    assert not found, "\n".join(found)
+    imports = engine_imports(path)
+    assert not complaints_about_rooms(module, imports)
+    the_platform_is_reached_through_host_only(module, imports)
+    the_engine_needs_the_standard_library_and_jinja2_only(module, imports)
 
 
-@pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
-def test_the_platform_is_reached_through_host_only(path: Path) -> None:
-    module = module_of(path)
-    tops = {name.split(".")[0] for name, _ in engine_imports(path)}
+def complaints_about_rooms(module: str, imports: Sequence[tuple[str, bool]]) -> list[str]:
+    names = [name for name, _ in imports if name.split(".")[0] == "webinfer"]
+    return [text for name in names if (text := complaints_about(module, name))]
+
+
+def the_platform_is_reached_through_host_only(module: str, imports: Sequence[tuple[str, bool]]) -> None:
+    tops = {name.split(".")[0] for name, _ in imports}
     if room_of(module) != "host" or module in ("host.interface", "host.gpu"):
         assert not tops & PLATFORM, f"{module} imports {sorted(tops & PLATFORM)}; only host/ may"
 
 
-@pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
-def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> None:
-    import sys
-
-    module = module_of(path)
+def the_engine_needs_the_standard_library_and_jinja2_only(module: str, imports: Sequence[tuple[str, bool]]) -> None:
     known = set(sys.stdlib_module_names) | STANDARD_OR_JINJA | {"webinfer"}
     if room_of(module) == "host":
         known |= PLATFORM
     if module == "testing":
         known |= {"pytest"}  # whose plugin it is
-    for name, at_load in engine_imports(path):
+    for name, at_load in imports:
         top = name.split(".")[0]
         if (module, top) in (("pipelines.results", "IPython"), ("host.progress_bar", "tqdm")):  # where it is installed
             assert not at_load
@@ -310,8 +309,6 @@ def test_the_server_knows_nothing_of_tensors() -> None:
 
 
 def test_build_scripts_do_not_import_third_parties_before_the_environment_stands() -> None:
-    import sys
-
     early = "__init__ __main__ errors files locks main paths steps verbs setup/environment setup/pins site/wheel"
     for name in [*early.split(), "judge/sizes", "judge/tables"]:
         path = ROOT / "build_scripts" / f"{name}.py"

@@ -89,35 +89,38 @@ def test_what_has_no_shader_is_refused(op: Op, case: Case) -> None:
 
 
 @pytest.mark.parametrize(("op", "case"), CASES)
-def test_no_dispatch_reads_and_writes_one_buffer(op: Op, case: Case) -> None:
-    for step in steps_of(schedule_of(op, case)):
-        pairs = list(zip(step.dispatch.bindings, step.regions, strict=True))
-        written = {region.block for b, region in pairs if b.slot.access is not Access.READ}
-        assert not written & {region.block for b, region in pairs if b.slot.access is Access.READ}
-
-
-@pytest.mark.parametrize(("op", "case"), CASES)
-def test_dispatches_stay_within_the_limits_of_every_device(op: Op, case: Case) -> None:
-    for step in steps_of(schedule_of(op, case)):
-        assert len(step.regions) <= LIMITS["maxStorageBuffersPerShaderStage"]
-        assert all(1 <= n <= LIMITS["maxComputeWorkgroupsPerDimension"] for n in step.dispatch.groups)
-        assert all(r.offset % LIMITS["minStorageBufferOffsetAlignment"] == 0 for r in step.regions)
-
-
-@pytest.mark.parametrize(("op", "case"), CASES)
-def test_every_rendering_uses_every_binding_and_leaves_no_template(op: Op, case: Case) -> None:
-    for step in steps_of(schedule_of(op, case)):
-        text = text_of(step)
-        assert not re.search(r"\{\{|\$\$|\{\$", text)
-        head = prelude([b.slot for b in step.dispatch.bindings], step.dispatch.params)
-        body = text.replace(head, "")
-        for binding in step.dispatch.bindings:
-            assert re.search(rf"\b(load|load4|fetch4|store|store4)_{binding.slot.name}\(", body), binding.slot.name
-
-
-@pytest.mark.parametrize(("op", "case"), CASES)
-def test_constants_are_prepared_once_and_never_at_run_time(op: Op, case: Case) -> None:
+def test_every_dispatch_keeps_the_rules(op: Op, case: Case) -> None:
+    """All rules at once: scheduling a case costs more than looking at what came out."""
     schedule = schedule_of(op, case)
+    for step in steps_of(schedule):
+        no_buffer_is_read_and_written(step)
+        limits_of_every_device_are_kept(step)
+        every_binding_is_used_and_no_template_left(step)
+    constants_are_prepared_once_and_never_at_run_time(schedule, case)
+
+
+def no_buffer_is_read_and_written(step: Step) -> None:
+    pairs = list(zip(step.dispatch.bindings, step.regions, strict=True))
+    written = {region.block for b, region in pairs if b.slot.access is not Access.READ}
+    assert not written & {region.block for b, region in pairs if b.slot.access is Access.READ}
+
+
+def limits_of_every_device_are_kept(step: Step) -> None:
+    assert len(step.regions) <= LIMITS["maxStorageBuffersPerShaderStage"]
+    assert all(1 <= n <= LIMITS["maxComputeWorkgroupsPerDimension"] for n in step.dispatch.groups)
+    assert all(r.offset % LIMITS["minStorageBufferOffsetAlignment"] == 0 for r in step.regions)
+
+
+def every_binding_is_used_and_no_template_left(step: Step) -> None:
+    text = text_of(step)
+    assert not re.search(r"\{\{|\$\$|\{\$", text)
+    head = prelude([b.slot for b in step.dispatch.bindings], step.dispatch.params)
+    body = text.replace(head, "")
+    for binding in step.dispatch.bindings:
+        assert re.search(rf"\b(load|load4|fetch4|store|store4)_{binding.slot.name}\(", body), binding.slot.name
+
+
+def constants_are_prepared_once_and_never_at_run_time(schedule: Schedule, case: Case) -> None:
     for step in schedule.run:
         assert step.dispatch.shader not in ("center_weights", "densify")
     if all(i in case.constant for i, t in enumerate(case.inputs) if t is not None):
