@@ -25,9 +25,31 @@ RATIO = """(selector) => {
 }"""
 
 
+def wait_for_examples(page: DemoPage) -> int:
+    """How many examples there are, once they are there: they come behind the first result."""
+    buttons = page.page.locator("[data-example]")
+    found: int = page.wait_for("examples", buttons.count)
+    return found
+
+
+def test_nothing_moves_when_examples_come(demo: Demo) -> None:
+    """Else a click on what lies below them hits something else."""
+    page = demo("?backend=wasm", viewport={"width": 360, "height": 780})
+    page.page.locator(".examples").wait_for(state="attached")
+    place = """() => {
+      const { bottom } = document.querySelector(".examples").getBoundingClientRect();
+      return [bottom - document.querySelector("#controls").getBoundingClientRect().bottom,
+              document.querySelectorAll("[data-example]").length];
+    }"""
+    before, none = page.page.evaluate(place)
+    assert wait_for_examples(page) > none == 0
+    assert page.page.evaluate(place)[0] == before
+
+
 def test_nothing_is_wider_than_the_screen(demo: Demo) -> None:
     page = demo("?backend=wasm", viewport={"width": 360, "height": 780})
     page.wait_for_result()
+    wait_for_examples(page)
     page.open_tools()
     for box in ("capabilities-box", "plan-box"):
         page.page.locator(f"#{box} summary").click()
@@ -51,16 +73,18 @@ def test_texts_stand_out_from_their_ground(demo: Demo) -> None:
 def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
     page = demo("?backend=wasm")
     count = page.wait_for_result()["count"]
+    examples = wait_for_examples(page)
     keyboard, order = page.page.keyboard, []
-    for _ in range(20):
+    for _ in range(20 + examples):
         keyboard.press("Tab")
         order.append(page.page.evaluate(FOCUS))
     first = order.index("pick")
     # Links to the controls, home, and those of the navigation; then its menu for developers.
     assert order[:first] == [*(first - 1) * ["A"], "BUTTON"], order
-    assert order[first : first + 4] == ["pick", "camera", "use-sample", "download-picture"], order
-    assert order[first + 4 : first + 7] == ["download-json", "download-csv", "copy-link"], order
-    assert order[first + 7 : first + 10] == ["0.5", "model", "wasm"], order
+    assert order[first : first + 3 + examples] == ["pick", "camera", "use-sample", *(examples * ["BUTTON"])], order
+    following = order[first + 3 + examples :]
+    assert following[:4] == ["download-picture", "download-json", "download-csv", "copy-link"], order
+    assert following[4:7] == ["0.5", "model", "wasm"], order
     page.page.locator("#use-sample").focus()
     keyboard.press("Enter")
     count = page.wait_for_result(after=count)["count"]
