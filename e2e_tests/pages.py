@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Worker
+from playwright.sync_api import Error as PlaywrightError
 
 ELSEWHERE = "elsewhere.test"  # the tests' server by a name that does not count as this machine's
 LIMIT_S = 120  # a cold start on a busy machine with a software adapter
@@ -44,6 +46,19 @@ STATE = """() => {
   return [webinferError ?? null, message?.checkVisibility() ?? false, message?.innerText ?? ""];
 }"""
 
+# Ends when the page says something new of these attributes, or after a while.
+TOLD = """([names, limit]) => new Promise((done) => {
+  const watch = new MutationObserver(end);
+  const timer = setTimeout(end, limit);
+  function end() {
+    watch.disconnect();
+    clearTimeout(timer);
+    done();
+  }
+  watch.observe(document.documentElement, { attributeFilter: names });
+})"""
+TOLD_MS = 250  # the longest that an attribute is watched before the question is asked again
+
 
 class DemoPage:
     """One tab with a page of the site; `complaints` are the errors of its console, its scripts and its GPU."""
@@ -53,6 +68,8 @@ class DemoPage:
     ) -> None:
         # Playwright's routes do not see what a service worker asks for: only tests that mean it have one.
         self.context: BrowserContext = browser.new_context(**{"service_workers": "block", **context_options})
+        # A click waits until its target stood still for two frames, from a process that may be compiling shaders.
+        self.context.set_default_timeout(1000 * LIMIT_S)
         self.page: Page = self.context.new_page()
         self.address, self.url = address, f"{address}{path}{query}"
         self.mended = False  # requests that the test broke on purpose are answered by the server again
@@ -102,14 +119,20 @@ class DemoPage:
 
     # ----- waiting; the strict CSP forbids Playwright's wait_for_function
 
-    def wait_for(self, what: str, ask: Callable[[], Any], limit_s: float = LIMIT_S) -> Any:
-        """The first true answer of `ask`."""
+    def wait_for(
+        self, what: str, ask: Callable[[], Any], limit_s: float = LIMIT_S, *, told_by: tuple[str, ...] = ()
+    ) -> Any:
+        """The first true answer of `ask`; `told_by` are the root's attributes that change when it may be true."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             answer = ask()
             if answer:
                 return answer
-            self.page.wait_for_timeout(50)
+            if told_by:  # may be told between question and watch, and a page may go while it is watched
+                with contextlib.suppress(PlaywrightError):
+                    self.page.evaluate(TOLD, [list(told_by), TOLD_MS])
+            else:
+                self.page.wait_for_timeout(50)
         tail = "\n".join(self.console[-20:])
         raise AssertionError(f"no {what} within {limit_s} s; error shown: {self.error}; console:\n{tail}")
 
@@ -126,7 +149,7 @@ class DemoPage:
             assert not error or error == earlier or "again" in error["message"], f"the page shows {error}"
             return None
 
-        found: dict[str, Any] = self.wait_for("result", ask)
+        found: dict[str, Any] = self.wait_for("result", ask, told_by=("data-webinfer-result", "data-webinfer-error"))
         return found
 
     def wait_for_error(self, code: str, words: str = "") -> dict[str, Any]:
