@@ -39,14 +39,23 @@ def docs(browser: Browser, address: str) -> Iterator[Docs]:
     assert not complaints, complaints
 
 
-def test_readers_come_from_the_demo_and_read_page_after_page(docs: Docs) -> None:
+def is_as_wide_as_the_screen(page: Page) -> None:
+    """Whether the screen is a phone's, a tablet's or a large one."""
+    for width in (320, 768, 1600):
+        page.set_viewport_size({"width": width, "height": 780})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (page.url, width)
+
+
+def test_readers_come_from_the_demo_and_read_page_after_page_at_any_width(docs: Docs) -> None:
     page = docs()
     assert page.get_by_role("heading", level=1).inner_text() == FIRST
     titles = page.get_by_role("navigation", name="Documentation").locator("> ul > li > a").all_inner_texts()
     read = [FIRST]
+    is_as_wide_as_the_screen(page)
     while (following := page.locator("a[rel=next]")).count():
         following.click()
         read.append(page.get_by_role("heading", level=1).inner_text())
+        is_as_wide_as_the_screen(page)
     assert read == titles
     site = page.get_by_role("navigation", name="Site")
     site.get_by_role("link", name="Demos").click()
@@ -103,16 +112,6 @@ def test_pictures_have_names_and_colours_of_the_scheme(docs: Docs) -> None:
         page.emulate_media(color_scheme=scheme)
         fills.append(page.evaluate(fill))
     assert fills[0] != fills[1]
-
-
-def test_no_page_is_wider_than_the_screen(docs: Docs) -> None:
-    page = docs()
-    addresses = [link.get_attribute("href") for link in page.locator(".docs nav > ul > li > a").all()]
-    for address in addresses:
-        page.goto(re.sub(r"/docs.*", str(address), page.url))
-        for width in (320, 768, 1600):
-            page.set_viewport_size({"width": width, "height": 780})
-            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (address, width)
 
 
 def test_the_example_of_a_page_runs_as_it_stands(browser: Browser, address: str) -> None:
