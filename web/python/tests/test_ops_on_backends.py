@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.ops.case_graphs import Outcome, difference, outcomes, problem, run
+from tests.ops.case_graphs import Outcome, Problem, difference, outcomes, problem, run
 from tests.ops.targets import BUILDS, TARGETS, Target
 
 from webinfer.errors import UnsupportedOpError
@@ -29,12 +29,12 @@ def _module(target: Target) -> tuple[ModuleType, Any]:
 
 
 @cache
-def _results(target: Target, name: str) -> dict[str, Outcome]:
-    """Outcomes of all cases of one operator, by label: one build instead of dozens."""
+def _results(target: Target, name: str) -> dict[str, tuple[Problem, Outcome]]:
+    """All cases of one operator with their outcomes, by label: one build instead of dozens."""
     op = OPS[name]
     problems = [problem(op, case) for case in op.cases]
     found = run(outcomes(_module(target)[0], host(), problems, dict(target.options)))
-    return {p.case.label: outcome for p, outcome in zip(problems, found, strict=True)}
+    return {p.case.label: (p, outcome) for p, outcome in zip(problems, found, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,9 @@ def test_matches_reference(target: Target, name: str, case: Case) -> None:
     op, (_, lowerings) = OPS[name], _module(target)
     if op in lowerings.UNSUPPORTED:
         pytest.skip(f"{target.backend} lacks {name}: {lowerings.UNSUPPORTED[op]}")
-    outcome = _results(target, name)[case.label]
+    p, outcome = _results(target, name)[case.label]
     if isinstance(outcome, UnsupportedOpError):
         pytest.skip(f"{target.backend} refuses this case: {outcome.problems[0]}")
-    p = problem(op, case)
     for got, want in zip(outcome, p.want, strict=True):
         wrong = difference(got, want, p)
         assert not wrong, f"{name}, {case.label}: {wrong}"
