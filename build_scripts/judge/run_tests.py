@@ -44,6 +44,7 @@ def run(argv: list[str]) -> int:
         browser = installed.result()
     print(f"  chromium       {browser}")
     os.environ["WEBINFER_CI"] = "1"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process that tests start compiles the engine
     os.environ[other_browsers.EXPECTED] = "1" if options.every_browser else ""
     os.environ[chromium.OVERRIDE] = str(browser)
     wanted = options.ring or ["static", *RINGS]
