@@ -39,7 +39,8 @@ def product(a: tuple[int, ...], b: tuple[int, ...], bias: int = 0, **attrs: obje
         ((2, 1, 33, 20), (5, 20, 24), {"activation": Activation.RELU}),
         ((1, 200, 130), (200, 64), {"transpose_a": True, "bias": 64, "activation": Activation.RELU6}),
         ((90, 150), (90, 34), {"transpose_a": True, "bias": 34}),
-        ((34, 65, 130), (34, 67, 130), {"transpose_b": True}),
+        ((52, 65, 34), (52, 67, 34), {"transpose_b": True}),
+        ((104, 36, 72), (104, 36, 40), {"transpose_a": True}),
     ],
 )
 def test_tiles_compute_batches_of_products(a: tuple[int, ...], b: tuple[int, ...], attrs: dict[str, object]) -> None:
