@@ -79,8 +79,8 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
         keyboard.press("Tab")
         order.append(page.page.evaluate(FOCUS))
     first = order.index("pick")
-    # Links to the controls, home, and those of the navigation; then its menu for developers.
-    assert order[:first] == [*(first - 1) * ["A"], "BUTTON"], order
+    # Links to the controls, home, and those of the navigation; then its menu for developers and the language.
+    assert order[:first] == [*(first - 2) * ["A"], "BUTTON", "language"], order
     assert order[first : first + 3 + examples] == ["pick", "camera", "use-sample", *(examples * ["BUTTON"])], order
     following = order[first + 3 + examples :]
     assert following[:4] == ["download-picture", "download-json", "download-csv", "copy-link"], order

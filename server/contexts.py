@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a server of the lab alone has no documentation, and not wha
     from server.docs import DocsPage, Section
 
 FIRST = "static/first.js"
+LANGUAGE = "static/chosen_language.js"
 ABSENT = "this site does not have its model"
 
 
@@ -42,6 +43,7 @@ class Frame:
     import_map: Markup  # JSON text with the integrity of scripts that scripts import
     navigation: tuple[Link, ...]
     first: Markup  # the script that pages with an engine begin with
+    language: Markup  # the script that shows the page in the visitor's language; "" on sites with English only
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     shown = tuple(Link(address, title, address == here, developers) for address, title, developers in links)
     files = {name: manifest.assets[url] for name, url in manifest.urls.items() if name.endswith((".js", ".css"))}
     hashes = {name: integrity_of(asset.sha256) for name, asset in files.items()}
-    return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown, inline_script(manifest, FIRST))
+    first, language = (inline_script(manifest, name) for name in (FIRST, LANGUAGE))
+    return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown, first, language)
 
 
 def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup, fetches: bool) -> TaskView:

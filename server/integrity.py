@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from server.manifest import Manifest
 
-INLINE = re.compile(r'<script (?:type="importmap"|id="first")>(.*?)</script>', re.DOTALL)
+INLINE = re.compile(r'<script (?:type="importmap"|id="first"|id="chosen-language")>(.*?)</script>', re.DOTALL)
 FETCHES = re.compile(r"<html [^>]*data-fetches\b")
 OTHER_SITES = "https: http://localhost:* http://127.0.0.1:*"
 COMMENT = re.compile(r"^ *(?:// .*|/\*\* .* \*/)\n", re.MULTILINE)  # of one line

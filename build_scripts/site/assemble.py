@@ -55,8 +55,8 @@ SPLIT = [
 ]
 # Others that are asked for by their names.
 ALONE = (
-    "first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker",
-    "unstarted",
+    "chosen_language", "first", "integrity", "language", "microphone_worklet", "model_layout", "offline",
+    "service_worker", "thread_worker", "unstarted",
 )  # fmt: skip
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
 INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `measure interop`

@@ -29,7 +29,9 @@ from server.routes_pages import application_pages
 from server.settings import Settings
 from server.studio import Demo, Studio, read_studio
 
-ADDRESS = re.compile(r'\b((?:href|src|data-home|data-recorded|data-drawer|data-address)=")/([^"#?]*)')
+ADDRESS = re.compile(
+    r'\b((?:href|src|data-home|data-recorded|data-drawer|data-address|data-script|data-catalogue)=")/([^"#?]*)'
+)
 ISLAND = re.compile(r'"/(?=assets/)')  # the list of files, as JSON
 HEADER_ONLY = "frame-ancestors"  # what no meta element may say
 MARK = "webinfer-export"  # a file that says that a folder may be replaced

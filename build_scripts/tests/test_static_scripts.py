@@ -14,7 +14,7 @@ from build_scripts.paths import ENGINE, ROOT, STATIC, page_script
 from build_scripts.setup.node import node_commands
 from build_scripts.site.assemble import ALONE, INTEROP, WEBNN, script_roots, static_files
 from build_scripts.site.bundle import IMPORT, LAB_WHOLE, bundled, bundled_page
-from server.contexts import FIRST
+from server.contexts import FIRST, LANGUAGE
 from server.routes_assets import SERVICE_WORKER
 
 IN_THE_WHEEL = {"gpu.js"}  # which Python takes out of its own wheel
@@ -62,7 +62,7 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
     every = published()
-    inside, exported = {Path(FIRST).name}, {"unstarted.js"}  # of pages, of those of static hosts
+    inside, exported = {Path(FIRST).name, Path(LANGUAGE).name}, {"unstarted.js"}  # of pages, of those of static hosts
     ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn | inside | exported
     assert {name for name in every if name.endswith(".js")} == ours
     assert {"demo.css", "docs.css", "icon.svg"} <= set(every)
@@ -96,6 +96,45 @@ def test_a_page_without_a_task_waits_for_nothing_until_it_asks(tmp_path: Path) -
     (tmp_path / "waits.mjs").write_text(HEARTBEAT)
     done = subprocess.run([node, tmp_path / "waits.mjs"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[2]"  # seconds: once, while an answer was owed
+
+
+BUSY = """
+import { Heartbeat } from "./heartbeat.mjs";
+let tick = null;
+globalThis.setInterval = (run) => { tick = run; };
+const silent = [];
+const heart = new Heartbeat(30000, { ping() {}, silent: (seconds) => silent.push(seconds), moving() {}, quiet() {} });
+const wait = (ticks) => { for (let i = 0; i < ticks; i += 1) tick(); };
+heart.start();
+heart.heard({ type: "ready" });
+heart.ready = true;
+heart.asked("detect", 1);
+wait(40); // 80 seconds: a large model on a slow device, whose kernels hear no ping
+heart.heard({ type: "result", id: 1 });
+heart.asked("detect", 2);
+wait(50); // less than twice as long as it took before
+heart.heard({ type: "result", id: 2 });
+heart.asked("select");
+heart.heard({ type: "ready" });
+heart.asked("detect", 3);
+heart.heard({ type: "result", id: 3 });
+heart.asked("detect", 4);
+wait(16); // of a model that answered at once
+heart.heard({ type: "result", id: 4 });
+heart.asked("ask", -1);
+wait(40);
+console.log(JSON.stringify(silent));
+"""
+
+
+def test_an_engine_that_computes_for_long_is_not_given_up(tmp_path: Path) -> None:
+    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    if node is None:
+        pytest.skip("Node is not installed")
+    (tmp_path / "heartbeat.mjs").write_text(page_script("heartbeat").read_text())
+    (tmp_path / "busy.mjs").write_text(BUSY)
+    done = subprocess.run([node, tmp_path / "busy.mjs"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[30]"  # seconds: once, of the model that is known to be quick
 
 
 def test_modules_in_one_file_keep_their_names_apart(tmp_path: Path) -> None:

@@ -46,9 +46,14 @@ export function choices(legend, name, titles, chosen) {
   return el("fieldset", { class: "choices" }, el("legend", { text: legend }), Object.entries(titles).map(one));
 }
 
-/** Sets a text only when it differs: a live region must not repeat itself thirty times a second. */
+/**
+ * Sets a text only when it differs: a live region must not repeat itself thirty times a second. Where the page is shown in
+ * another language (language.js), its English is compared.
+ */
 export function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = node.firstChild;
+  const own = shown && globalThis.englishOf ? globalThis.englishOf(shown) : node.textContent;
+  if (own !== text) node.textContent = text;
 }
 
 export const counted = (count, word, words = `${word}s`) => `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
