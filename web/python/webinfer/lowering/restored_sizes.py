@@ -105,3 +105,13 @@ def ends_graph(facts: Mapping[str, Any]) -> Graph:
     ends = Graph(str(facts["name"]), inputs, outputs, ())
     ends.notes += facts["notes"]
     return ends
+
+
+def whole(number: Any) -> int:
+    """A number of a stored plan: an int of at least 0.
+
+    Raises:  ModelFormatError
+    """
+    if type(number) is not int or number < 0:
+        raise ModelFormatError(f"a stored plan has {str(number)[:40]!r} where a whole number belongs")
+    return number

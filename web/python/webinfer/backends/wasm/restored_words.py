@@ -14,7 +14,7 @@ from webinfer.backends.wasm.sized_words import Owner, SizedExecutor, SizedWords
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Kernels
-from webinfer.lowering.restored_sizes import RestoredSizes
+from webinfer.lowering.restored_sizes import RestoredSizes, whole
 from webinfer.plan.blocks import Block, Kind
 
 
@@ -33,7 +33,7 @@ class RestoredWords:
         ]
         self.places = [(_within(block, len(self._blocks), -1), sizes.number(at, 0)) for block, at in rows]
         self.form = form
-        self.first, self.count = _whole(form["first"]), _whole(form["count"])
+        self.first, self.count = whole(form["first"]), whole(form["count"])
 
     def words(self, kernels: Kernels) -> SizedWords:
         """The words, of which the text lies in the kernels' memory."""
@@ -52,7 +52,7 @@ class RestoredWords:
         offsets = [
             (_within(p, count), _within(block, len(blocks)), _within(i, sizes.count)) for p, block, i in form["offsets"]
         ]
-        pointers = [(_within(p, count), _within(block, len(blocks)), _whole(at)) for p, block, at in form["pointers"]]
+        pointers = [(_within(p, count), _within(block, len(blocks)), whole(at)) for p, block, at in form["pointers"]]
         if len(form["shares"]) not in (0, len(form["nodes"])) or len(form["nodes"]) != len(form["units"]):
             raise ModelFormatError("a stored plan has shares of other steps")
         works = {_within(node, 1 << 31, -1): sizes.number(work) for node, work in form["works"]}
@@ -77,8 +77,8 @@ class RestoredSizedExecutor(SizedExecutor, RegimeExecutor):
         """`facts`: "program", its address and steps, and "memory", the fields of a report; `areas` are its bytes."""
         kernels = memory.kernels
         assert kernels is not None
-        program, steps = map(_whole, facts["program"])
-        report = MemoryReport(*map(_whole, facts["memory"]))
+        program, steps = map(whole, facts["program"])
+        report = MemoryReport(*map(whole, facts["memory"]))
         layout = Layout(ends.name, (), (), program, steps, memory.end, memory.end, memory.end, report)
         super().__init__(layout, host, kernels, memory, areas)
         self.ends, self.trace = ends, words.sizes.trace
@@ -118,12 +118,6 @@ class RestoredSizedExecutor(SizedExecutor, RegimeExecutor):
         ]
         count = len(self._words.form["inputs"])
         return tuple(places[:count]), tuple(places[count:])
-
-
-def _whole(word: Any) -> int:
-    if type(word) is not int or word < 0:
-        raise ModelFormatError(f"a stored plan has {str(word)[:40]} where a whole number belongs")
-    return word
 
 
 def _within(word: Any, limit: int, least: int = 0) -> int:

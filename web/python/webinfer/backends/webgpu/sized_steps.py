@@ -9,7 +9,7 @@ from typing import Any
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.host.gpu import GpuProgram, Span
-from webinfer.lowering.restored_sizes import RestoredSizes
+from webinfer.lowering.restored_sizes import RestoredSizes, whole
 from webinfer.plan.blocks import ALIGNMENT
 
 GROWTH = 5, 4  # the bytes that buffers get when one is too small, over what is needed
@@ -30,7 +30,7 @@ class SizedSteps:
         self.buffers, self._uniforms, self._first = buffers, uniforms, list(spans)
         number = sizes.number
         self._steps = [
-            ([(_whole(i), str(kind), number([e])) for i, kind, e in own], tuple(number(g, 0) for g in groups), regions)
+            ([(whole(i), str(kind), number([e])) for i, kind, e in own], tuple(number(g, 0) for g in groups), regions)
             for own, groups, regions in form["steps"]
         ]  # fmt: skip
         if len(self._steps) != len(spans):
@@ -106,12 +106,6 @@ class SizedSteps:
         return Span(buffer, *(self.sizes.at(self.sizes.number(word, 0)) for word in row[1:]))
 
     def _buffer(self, number: Any) -> int:
-        if _whole(number) >= len(self.buffers):
+        if whole(number) >= len(self.buffers):
             raise ModelFormatError(f"a stored plan names buffer {number} of {len(self.buffers)}")
         return int(number)
-
-
-def _whole(number: Any) -> int:
-    if type(number) is not int or number < 0:
-        raise ModelFormatError(f"a stored plan has {str(number)[:40]!r} where a whole number belongs")
-    return number
