@@ -3,8 +3,8 @@
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
 program with), the export list, and the engine's table of signatures, build/generated/kernel_signatures.py; the
 engine's kernel_constants.py becomes constants.h there, the operators' formulas formulas.h, their descriptions
-described.c. Every source is compiled five times: scalar, simd128, relaxed, the last two also with
-threads. Each module ends in a custom section with the SHA-256 of all before it.
+described.c. Every source is compiled seven times: scalar, simd128 and relaxed for browsers, relaxed-native for
+wasmtime, all but scalar also with threads. Each module ends in a custom section with the SHA-256 of all before it.
 Nothing happens when no input has changed.
 
     python3 -m build_scripts build kernels [--force] [--only simd128] [--no-compile]
@@ -47,6 +47,8 @@ BUILDS = {
     "relaxed": ["-msimd128", "-mrelaxed-simd"],
     "simd128-threads": ["-msimd128", "-matomics"],
     "relaxed-threads": ["-msimd128", "-mrelaxed-simd", "-matomics"],
+    "relaxed-native": ["-msimd128", "-mrelaxed-simd", "-DGATHERS=1"],
+    "relaxed-native-threads": ["-msimd128", "-mrelaxed-simd", "-DGATHERS=1", "-matomics"],
 }
 THREAD_EXPORTS = ("thread_pool_run", "thread_pool_work", "thread_pool_dismiss")  # only in the builds with threads
 CHECKSUM_SECTION = "webinfer/sha256"

@@ -162,7 +162,7 @@ def _foreseen() -> dict[str, Any]:
 def _folders() -> Iterator[Asset]:
     yield from hashed_folder("pyodide", pyodide_files())
     wheels = {path.name: path for path in (*files_below(PAGE_ENGINE), *BROWSER_WHEELS.glob("*.whl"))}
-    kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
+    kernels = {path.name: path for path in KERNELS.glob("*.wasm") if "native" not in path.stem}
     users = {path.name: path for path in WHEELS.glob("*.whl")}
     for name, files in (("python", wheels), ("wheel", users), ("kernels", kernels)):
         yield from hashed_folder(name, {relative: path.read_bytes() for relative, path in files.items()})

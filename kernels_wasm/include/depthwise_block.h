@@ -8,6 +8,10 @@
 #undef B
 #define B 2
 #endif
+#if GATHERS && S == 2
+#undef B
+#define B 4
+#endif
 
 #define COLUMNS ((B - 1) * S + K)
 #define BLOCK_SIZE (4 + K * K * 4)

@@ -15,11 +15,11 @@
 #pragma once
 
 #include "depthwise_block.h"
-#if K == 3 && SIMD
+#if K == 3 && SIMD && !(GATHERS && S == 2)
 #include "depthwise_pair.h"
 #endif
 
-#if K > 5
+#if K > 5 || (GATHERS && S == 2)
 #define EACH_ROW NO_UNROLL  // a row of taps is work enough
 #else
 #define EACH_ROW UNROLL

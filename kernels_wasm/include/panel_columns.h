@@ -56,17 +56,38 @@ INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], Columns w, int at)
 #endif
 }
 
+#if GATHERS && MR > 1
+// Two k: acc += a[.][0..1] * w[0..1][.].
+INLINE void multiply_two(v4f acc[MR][NV], const float *a[MR], Columns w) {
+  v4f b[2][NV];
+  UNROLL for (int u = 0; u < 2; u++) {
+    UNROLL for (int j = 0; j < NV; j++) b[u][j] = load_columns(w, u, j);
+  }
+  UNROLL for (int r = 0; r < MR; r++) v4f_madd_two(acc[r], v4f_load_half(a[r]), b[0], b[1], NV);
+}
+#endif
+
 // acc += rows[MR][length] * w[length][NR]; the weights' end.
 INLINE Columns multiply(v4f acc[MR][NV], const float *const rows[MR], Columns w, int32_t length) {
   const float *a[MR];
   UNROLL for (int r = 0; r < MR; r++) a[r] = rows[r];
   int32_t k = length;
+#if GATHERS && MR > 1
+  NO_UNROLL for (; k >= 2; k -= 2) {
+    UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
+    UNROLL for (int r = 0; r < MR; r++) PIN(a[r]);
+    multiply_two(acc, a, w);
+    UNROLL for (int r = 0; r < MR; r++) a[r] += 2;
+    w = next_rows(w, 2);
+  }
+#else
   NO_UNROLL for (; k >= 4; k -= 4) {
     UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
     UNROLL for (int u = 0; u < 4; u++) multiply_one(acc, a, w, u);
     UNROLL for (int r = 0; r < MR; r++) a[r] += 4;
     w = next_rows(w, 4);
   }
+#endif
   NO_UNROLL for (; k > 0; k--) {
     UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
     multiply_one(acc, a, w, 0);

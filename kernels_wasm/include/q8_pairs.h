@@ -61,8 +61,11 @@ INLINE void correct(v4i *sums, const Pixels *pixels, const Correction *c, int32_
 // t += a chunk's two groups of pixels times its weights.
 INLINE void add_chunk(Tile *t, const uint8_t *a, const uint8_t *a_next, const uint8_t *b, const int rows) {
   const v16s low = v16s_load(b), high = v16s_load(b + 16), next_low = v16s_load(b + 32), next_high = v16s_load(b + 48);
+  v4i whole[ROWS], next_whole[ROWS];
+  if (GATHERS && rows == ROWS) splat_groups(whole, a), splat_groups(next_whole, a_next);
   UNROLL for (int r = 0; r < rows; r++) {
-    const v16u x = (v16u)group_splat(a + GROUP * r), next = (v16u)group_splat(a_next + GROUP * r);
+    const v16u x = (v16u)(GATHERS && rows == ROWS ? whole[r] : group_splat(a + GROUP * r));
+    const v16u next = (v16u)(GATHERS && rows == ROWS ? next_whole[r] : group_splat(a_next + GROUP * r));
     t->low[r] += v4i_pair_sums(v8s_dot2_i8(low, x) + v8s_dot2_i8(next_low, next));
     t->high[r] += v4i_pair_sums(v8s_dot2_i8(high, x) + v8s_dot2_i8(next_high, next));
   }

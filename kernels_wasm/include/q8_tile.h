@@ -16,6 +16,14 @@ typedef struct {
 
 INLINE v4i group_splat(const uint8_t *a) { return (v4i)v4f_load_splat((const float *)a); }
 
+// The groups of ROWS rows that lie side by side, each in all lanes.
+INLINE void splat_groups(v4i groups[ROWS], const uint8_t *a) {
+  _Static_assert(ROWS == 4, "one for each lane");
+  const v4i all = v4i_load(a);
+  groups[0] = splat_lane(all, 0), groups[1] = splat_lane(all, 1);
+  groups[2] = splat_lane(all, 2), groups[3] = splat_lane(all, 3);
+}
+
 // t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16. Of SIX rows the last two lie from `more` on, in
 // another tile.
 INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *more, const uint8_t *b, int32_t groups, const int rows,
@@ -26,8 +34,11 @@ INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *more, const uint8
     PIN(b);
     if (rows > ROWS) PIN(more);
     const v16s b_low = v16s_load(b), b_high = v16s_load(b + 16);
+    v4i whole[ROWS];
+    if (GATHERS && rows >= ROWS) splat_groups(whole, a);
     UNROLL for (int r = 0; r < rows; r++) {
-      const v4i group = group_splat(r < ROWS ? a + GROUP * r : more + GROUP * (r - ROWS));
+      const v4i group = GATHERS && rows >= ROWS && r < ROWS ? whole[r]
+                                                            : group_splat(r < ROWS ? a + GROUP * r : more + GROUP * (r - ROWS));
       if (wide) {
         t->low[r] += v4i_dot_i16((v8s)group, (v8s)b_low);
         t->high[r] += v4i_dot_i16((v8s)group, (v8s)b_high);

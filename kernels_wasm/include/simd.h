@@ -47,6 +47,14 @@ INLINE v4f v4f_madd(v4f a, v4f b, v4f c) {
 #endif
 }
 
+// sums[j] += s[0] * first[j], then s[1] * second[j], of `count` vectors.
+INLINE void v4f_madd_two(v4f *sums, v4f s, const v4f *first, const v4f *second, const int count) {
+  UNROLL for (int j = 0; j < count; j++) {
+    sums[j] = v4f_madd(splat_lane(s, 0), first[j], sums[j]);
+    sums[j] = v4f_madd(splat_lane(s, 1), second[j], sums[j]);
+  }
+}
+
 // ---- float functions, one word each where wasm has an instruction
 #if SIMD
 #define UNARY(NAME, INSTRUCTION, BUILTIN) \

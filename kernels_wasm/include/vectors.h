@@ -27,6 +27,13 @@
 #define PIN(x) (void)(x)
 #endif
 
+// Cranelift, which compiles kernels for CPython, gathers all loads of a loop's body before its arithmetic, whatever the
+// pins say, and takes a load that is splatted for several products through a general register. There bodies have few
+// loads, each of several values, and lanes are splatted instead (docs: README, "Two schedules").
+#ifndef GATHERS
+#define GATHERS 0
+#endif
+
 // Has bytes from p on brought near that are needed soon: a load whose value nobody needs. Loads that follow each other
 // are fetched ahead by the processor, those of loops with longer strides are waited for.
 #define LINE_BYTES 64
@@ -71,6 +78,17 @@ LOAD_STORE(v8ub)
 LOAD_STORE(v4s)
 LOAD_STORE(v4us)
 #undef LOAD_STORE
+
+// Two floats in the low half of a vector.
+INLINE v4f v4f_load_half(const float *p) {
+#if SIMD
+  return (v4f)wasm_v128_load64_zero(p);
+#else
+  return (v4f){p[0], p[1], 0.0f, 0.0f};
+#endif
+}
+// One lane, whose number is a constant, in all four.
+#define splat_lane(a, lane) __builtin_shufflevector(a, a, lane, lane, lane, lane)
 
 // Eight bytes in the low half of a vector.
 INLINE v16u v16u_load_half(const void *p) {

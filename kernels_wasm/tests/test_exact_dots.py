@@ -22,14 +22,14 @@ SIGNED = 2  # what dots_of_bytes says of such an engine
 VARIANTS = (*(Variant(CONV2D, case) for case in PRODUCTS), *(Variant(DEPTHWISE_CONV2D, case) for case in WINDOWS))
 
 
-@pytest.fixture(scope="module")
-def compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
-    """That engine, and the relaxed build in it."""
+@pytest.fixture(scope="module", params=["relaxed", "relaxed-native"])
+def compiled(request: pytest.FixtureRequest) -> tuple[wasmtime.Engine, wasmtime.Module]:
+    """That engine, and a relaxed build in it."""
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
     config.wasm_relaxed_simd_deterministic = True
     engine = wasmtime.Engine(config)
-    return engine, wasmtime.Module(engine, kernels_native.checked_module("relaxed"))
+    return engine, wasmtime.Module(engine, kernels_native.checked_module(request.param))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from tests.wasm.guards import GuardedExecutor
 from kernels_wasm.tests.kernel_cases import PAIRS_ONLY, TASKS_ONLY, Variant, kernel_cases, picture_call
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.host.interface import Kernels
+from webinfer.host.kernels_native import NativeKernels, checked_module
 from webinfer.host.native import NativeHost
 from webinfer.tasks.workspace import Workspace
 
@@ -77,6 +78,15 @@ def test_the_kernel_is_right_and_keeps_to_its_results(kernel: str, target: Targe
         p, got = problem_of(variant), outcome(variant, str(dict(target.options)["isa"]))
         assert kernel in got.kernels
         assert_right(p, got, f"{kernel}, ")
+
+
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name not in TASKS_ONLY | PAIRS_ONLY])
+def test_the_order_for_wasmtime_gives_the_bits_of_the_one_for_browsers(kernel: str) -> None:
+    for variant in kernel_cases()[kernel]:
+        here = outcome(variant, "relaxed").outputs
+        there = computed(variant, NativeKernels("relaxed", checked_module("relaxed"))).outputs
+        for one, other in zip(here, there, strict=True):
+            assert one.tobytes() == other.tobytes(), f"{kernel}: {variant}"
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)

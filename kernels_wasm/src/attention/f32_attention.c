@@ -18,6 +18,7 @@
 #define SIDE 8
 #define MOST_ROWS (2 * ATTENTION_ROWS)
 #define PANELS (MOST_ROWS / SIDE)
+#define SPLATS(a) splat_lane(a, 0), splat_lane(a, 1), splat_lane(a, 2), splat_lane(a, 3)
 #define TALL 6   // keys, or elements of values, of a register tile; four where no more than four are left
 #define KEYS 60  // of a block: with the values of 64 elements they take 30 KB of the first cache
 #define LOWEST -3.402823466e38f
@@ -94,6 +95,17 @@ INLINE void score(const int tall, const float *k, int32_t k_row, int32_t last, c
     a[i] = k + (i < last ? i : last) * k_row;
     sums[i][0] = sums[i][1] = v4f_splat(0.0f);
   }
+#if GATHERS
+  NO_UNROLL for (; d >= 2; d -= 2, q += 2 * SIDE) {
+    PIN(q);
+    const v4f b[2][2] = {{v4f_load(q), v4f_load(q + 4)}, {v4f_load(q + SIDE), v4f_load(q + SIDE + 4)}};
+    UNROLL for (int i = 0; i < tall; i++) {
+      PIN(a[i]);
+      v4f_madd_two(sums[i], v4f_load_half(a[i]), b[0], b[1], 2);
+      a[i] += 2;
+    }
+  }
+#else
   NO_UNROLL for (; d >= 4; d -= 4, q += 4 * SIDE) {
     UNROLL for (int u = 0; u < 4; u++) {
       PIN(q);
@@ -101,6 +113,7 @@ INLINE void score(const int tall, const float *k, int32_t k_row, int32_t last, c
     }
     UNROLL for (int i = 0; i < tall; i++) a[i] += 4;
   }
+#endif
   NO_UNROLL for (; d > 0; d--, q += SIDE) {
     add(sums, tall, a, 0, q);
     UNROLL for (int i = 0; i < tall; i++) a[i]++;
@@ -151,9 +164,17 @@ INLINE void gather(const int tall, const float *v, int32_t v_row, int32_t count,
   }
   NO_UNROLL for (; count > 0; count--, weights += SIDE, v += v_row) {
     const v4f left = v4f_load(weights), right = v4f_load(weights + 4);
+#if GATHERS
+    const v4f values[2] = {v4f_load(v), tall > 4 ? v4f_load_half(v + 4) : v4f_load(v)};
+    const v4f each[TALL] = {SPLATS(values[0]), splat_lane(values[1], 0), splat_lane(values[1], 1)};
+#endif
     UNROLL for (int i = 0; i < tall; i++) {
+#if GATHERS
+      const v4f s = each[i];
+#else
       PIN(v);
       const v4f s = v4f_load_splat(v + i);
+#endif
       sums[i][0] = v4f_madd(s, left, sums[i][0]);
       PIN(sums[i][0]);
       sums[i][1] = v4f_madd(s, right, sums[i][1]);

@@ -18,7 +18,7 @@ from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.native import NativeHost
 from webinfer.package import compile_model
 
-NAME = "webinfer-relaxed.wasm"
+NAME = "webinfer-relaxed-native.wasm"
 BUILT = kernels_native.kernel_folder()
 
 
