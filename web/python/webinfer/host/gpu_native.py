@@ -14,11 +14,12 @@ from typing import Any
 from weakref import WeakSet
 
 import wgpu
-from wgpu.backends.wgpu_native import lib
+from wgpu.backends.wgpu_native import ffi, lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
 from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, PipelineSpec, SharedBuffer
 from webinfer.host.gpu_native_program import NativeProgram
+from webinfer.host.gpu_native_types import read_types
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
 NATIVE_NAMES = {"subgroups": "subgroup"}  # features that wgpu calls otherwise than WebGPU does
@@ -36,6 +37,7 @@ async def open_device() -> NativeDevice:
 
     Raises:  BackendUnavailableError with the reason
     """
+    read_types(ffi)
     try:
         adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
     except Exception as error:
