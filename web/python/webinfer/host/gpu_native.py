@@ -18,6 +18,7 @@ from wgpu.backends.wgpu_native import ffi, lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
 from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, PipelineSpec, SharedBuffer
+from webinfer.host.gpu_native_adapter import chosen_adapter
 from webinfer.host.gpu_native_program import NativeProgram
 from webinfer.host.gpu_native_types import read_types
 
@@ -33,19 +34,12 @@ def _dashed(name: str) -> str:
 
 
 async def open_device() -> NativeDevice:
-    """A device on the fastest adapter.
+    """A device on the adapter that the environment names, else on the fastest.
 
     Raises:  BackendUnavailableError with the reason
     """
     read_types(ffi)
-    try:
-        adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-    except Exception as error:
-        raise BackendUnavailableError(
-            f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)"
-        ) from error
-    if adapter is None:
-        raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
+    adapter = chosen_adapter()
     limits = {_dashed(name): adapter.limits[_dashed(name)] for name in RAISED_LIMITS if _dashed(name) in adapter.limits}
     features = [name for name in WANTED_FEATURES if NATIVE_NAMES.get(name, name) in adapter.features]
     wanted = [NATIVE_NAMES.get(name, name) for name in features]

@@ -69,7 +69,7 @@ def _until_broken(
     context = multiprocessing.get_context("spawn")  # a fork would take locks and GPUs along
     if not todo:
         return
-    with ProcessPoolExecutor(workers, context, _begin, (job, threads)) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (job, threads, context.Value("i", 0))) as pool:
         waiting, running = iter(todo), dict[Future[Outcome], int]()
         try:
             while True:
@@ -88,9 +88,12 @@ def _until_broken(
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(job: Any, threads: int) -> None:
-    """In a new process: notes the job. Its sessions have so many threads."""
+def _begin(job: Any, threads: int, begun: Any) -> None:
+    """In a new process: notes the job. Its sessions have so many threads, and a GPU in turn with other processes'."""
     global _job
+    with begun.get_lock():
+        os.environ["WEBINFER_WORKER"] = str(begun.value)
+        begun.value += 1
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     _job = job
 

@@ -1,0 +1,66 @@
+"""Which of a machine's GPUs a process of CPython takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import wgpu
+
+from webinfer.errors import BackendUnavailableError
+
+VARIABLE = "WEBINFER_GPU"  # the number of a GPU of this machine, from 0
+CUDA = "CUDA_VISIBLE_DEVICES"  # what Ray and others set for a process that shall have a GPU of its own
+WORKER = "WEBINFER_WORKER"  # the number of a process of several that share a machine's GPUs
+NVIDIA = 0x10DE  # vendor, of the PCI's register
+HARDWARE = ("DiscreteGPU", "IntegratedGPU")
+
+
+def chosen_adapter() -> Any:
+    """The adapter of this process: the one that the environment names, else the fastest.
+
+    Raises:  BackendUnavailableError if there is none, or none of that number
+    """
+    try:
+        named = _named(os.environ)
+        adapter = named or wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+    except BackendUnavailableError:
+        raise
+    except Exception as error:
+        raise BackendUnavailableError(
+            f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)"
+        ) from error
+    if adapter is None:
+        raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
+    return adapter
+
+
+def _named(environment: Mapping[str, str]) -> Any:
+    """The adapter that a variable names; None if none does.
+
+    Vulkan knows nothing of CUDA's variable, whose first number counts where there are several NVIDIA GPUs: the order
+    is that of the bus in both. Without either, workers take GPUs in turn.
+    """
+    text = environment.get(VARIABLE, "").strip()
+    cuda = environment.get(CUDA, "").split(",")[0].strip()
+    worker = environment.get(WORKER, "")
+    if not text and not cuda.isdecimal() and not worker:
+        return None
+    adapters = _adapters()
+    if not text and not cuda.isdecimal():
+        return adapters[int(worker) % len(adapters)] if len(adapters) > 1 else None
+    if not text:
+        adapters = [one for one in adapters if one.info.get("vendor_id") == NVIDIA]
+        number = int(cuda)
+        return adapters[number] if len(adapters) > 1 and number < len(adapters) else None
+    if text.isdecimal() and int(text) < len(adapters):
+        return adapters[int(text)]
+    there = "; ".join(f"{at}: {one.info['device']}" for at, one in enumerate(adapters)) or "none"
+    raise BackendUnavailableError(f"{VARIABLE}={text!r} names no GPU of this machine, which has {there}")
+
+
+def _adapters() -> list[Any]:
+    """The machine's GPUs, each once; those in software only where there are no others."""
+    every = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+    return [one for one in every if one.info["adapter_type"] in HARDWARE] or every
