@@ -13,8 +13,10 @@ const RANK: u32 = {{ rank }}u;
 const ROWS: u32 = {{ rows }}u;
 const COLUMNS: u32 = {{ columns }}u;
 const DEPTH: u32 = {{ depth }}u;
-const ACROSS: u32 = COLUMNS / {{ per_columns }}u; // invocations along the columns
-const DOWN: u32 = ROWS / {{ per_rows }}u;
+const PER_COLUMNS: u32 = {{ per_columns }}u;
+const PER_ROWS: u32 = {{ per_rows }}u;
+const ACROSS: u32 = COLUMNS / PER_COLUMNS; // invocations along the columns
+const DOWN: u32 = ROWS / PER_ROWS;
 {$ include "_epilogue.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 

@@ -127,7 +127,7 @@ def test_values_stand_only_in_the_head(path: Path) -> None:
 
 
 # Two ways to walk, each with two ways to load; kernels by hand whose inner choices belong to one of their ways.
-NESTED = ("attention", "layer_norm", "reduce_part")
+NESTED = ("attention", "layer_norm", "matmul_tiled", "reduce_part")
 
 
 @pytest.mark.parametrize("path", SHADERS, ids=lambda p: p.stem)

@@ -116,16 +116,17 @@ async def regimes_of(
     caches = session.read_caches()
     grown = [(row.input, row.axis) for row in caches.rows if row.axis is not None] if caches is not None else []
     wanted: Any = checked_samples(sizes, session.inputs) if sizes else samples(session.inputs, grown)
-    failures = 0
+    failures, empty_only = 0, not sizes  # a package that runs nothing but an empty cache is of no use
     plans = list[OpenPlan]()
     for sample in wanted:
         found = await session.open_plan(sample, made)
         failures += found is None
+        empty_only = empty_only and (found is None or any(0 in shape for shape in sample.values()))
         if found is not None and found not in plans:
             plans.append(found)
         if (found is None and sizes) or failures >= MAX_FAILURES:
             break
-    if not plans or (sizes and failures):
+    if not plans or empty_only or (sizes and failures):
         axes = ", ".join(f"{info.name!r}: ({', '.join(map(str, info.shape))})" for info in session.inputs)
         raise UnsupportedOpError(
             [f"{session.name}: its sizes {axes} cannot stay open in a package; give `shapes`, or --shape INPUT=1x16"]

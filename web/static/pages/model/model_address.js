@@ -6,7 +6,7 @@ const STALL_MS = 30_000; // without a byte
 const MOST = 2 ** 31; // bytes: what one buffer holds in every browser
 const HUB = "https://huggingface.co"; // as webinfer/host/hub.py
 
-/** Why a model under an address cannot be had; `code` as the engine's errors have one. */
+/** Why a model at an address is not available; `code` as the engine's errors have one. */
 export class AddressError extends Error {
   constructor(code, message) {
     super(message);
