@@ -132,3 +132,12 @@ class P:
 def test_spaces_stay_where_words_would_run_together_and_in_texts() -> None:
     source = b"x = 1 if 2 in {1 , 2} else -1\ny = f'{x = } , {x} ' 'a , b'\nz = not x or y\n"
     assert minify(source) == b"x=1 if 2 in{1,2}else-1\ny=f'{x = } , {x} ' 'a , b'\nz=not x or y\n"
+
+
+def test_dataclasses_keep_a_docstring_which_they_would_write_themselves() -> None:
+    head = b"import dataclasses\n\n\n@dataclasses.dataclass(frozen=True)\n"
+    source = head + b'class P:\n    """A point.\n\n    Plain."""\n\n    x: int\n'
+    names: dict[str, type] = {}
+    exec(minify(source), names)
+    assert names["P"].__doc__ == " "
+    assert len(minify(source).splitlines()) == len(source.splitlines())
