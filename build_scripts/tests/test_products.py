@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import marshal
+import re
 import subprocess
 import sys
 import zipfile
@@ -103,6 +104,9 @@ def test_the_browsers_wheel_leaves_out_only_what_no_page_uses(members: dict[str,
     assert all(name.startswith(CPYTHON_ONLY) for name in left_out)
     missing = [entry for entry in CPYTHON_ONLY if not any(name.startswith(entry) for name in left_out)]
     assert not missing, "the list names what is no longer there"
+    of_cpython = re.compile(rb"^(?:import|from) (?:wgpu|wasmtime|numpy)\b", re.MULTILINE)
+    wanting = [name for name, data in members.items() if name.endswith(".py") and of_cpython.search(data)]
+    assert not wanting, "a page imports all of its modules for the snapshot"
     kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")
     assert not [name for name in left_out if name.startswith(kept)]
 
