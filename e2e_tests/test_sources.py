@@ -60,6 +60,7 @@ def test_recordings_are_listened_to_from_files_and_the_microphone(demo: Open, br
     page = demo("?backend=wasm", path="/speech", browser=browser_with_camera, broken=gone, reduced_motion="reduce")
     assert "Could not load the sample" in page.wait_for_error("download")["message"]
     page.drop("hum.wav", "audio/wav", hum(1.5))
+    page.wait_for("file", lambda: page.error is None)  # until it is decoded the sample's error is shown
     result = page.wait_for_result()
     assert (result["source"], result["speeches"], result["image"]) == ("recording", [], None)
     assert result["about"] == {"name": "hum.wav", "seconds": 1.5}
