@@ -108,6 +108,13 @@ def test_a_question_is_answered_although_the_engine_ended(demo: Demo) -> None:
     page.complaints.clear()
 
 
+# Of the page, not of what is seen of it: the page may be scrolled meanwhile.
+PLACE = """() => {
+  const { x, y, width, height } = document.getElementById("new-chat").getBoundingClientRect();
+  return [x + scrollX, y + scrollY, width, height];
+}"""
+
+
 def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answer(demo: Demo) -> None:
     page = demo("", path="/chat")
     _open(page, "tiny.gguf", MODEL)
@@ -115,10 +122,10 @@ def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answ
     page.page.fill("#max-tokens", "2000")
     page.page.fill("#instructions", "Be brief.")
     page.page.fill("#message-to-send", "hello ab")
-    place = page.page.locator("#new-chat").bounding_box()
+    place = page.page.evaluate(PLACE)
     page.page.click("#send")
     page.wait_for("tokens", lambda: page.page.locator("#chat .assistant .said").text_content())
-    assert page.page.locator("#new-chat").bounding_box() == place  # nothing moves away from who wants to press it
+    assert page.page.evaluate(PLACE) == place  # nothing moves away from who wants to press it
     page.page.fill("#message-to-send", "and then")
     page.page.reload()
     page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
