@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import wgpu
@@ -45,15 +45,18 @@ def _named(environment: Mapping[str, str]) -> Any:
     text = environment.get(VARIABLE, "").strip()
     cuda = environment.get(CUDA, "").split(",")[0].strip()
     worker = environment.get(WORKER, "")
-    if not text and not cuda.isdecimal() and not worker:
-        return None
-    adapters = _adapters()
-    if not text and not cuda.isdecimal():
+    if text:
+        return _numbered(text, _adapters())
+    if cuda.isdecimal():
+        cards = [one for one in _adapters() if one.info.get("vendor_id") == NVIDIA]
+        return cards[int(cuda)] if len(cards) > 1 and int(cuda) < len(cards) else None
+    if worker:
+        adapters = _adapters()
         return adapters[int(worker) % len(adapters)] if len(adapters) > 1 else None
-    if not text:
-        adapters = [one for one in adapters if one.info.get("vendor_id") == NVIDIA]
-        number = int(cuda)
-        return adapters[number] if len(adapters) > 1 and number < len(adapters) else None
+    return None
+
+
+def _numbered(text: str, adapters: Sequence[Any]) -> Any:
     if text.isdecimal() and int(text) < len(adapters):
         return adapters[int(text)]
     there = "; ".join(f"{at}: {one.info['device']}" for at, one in enumerate(adapters)) or "none"
