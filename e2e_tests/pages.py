@@ -42,7 +42,7 @@ WATCHED = """async () =>
   (await navigator.locks.query()).pending.some(({ name }) => name.startsWith("webinfer engine"))"""
 STATE = """() => {
   const message = document.getElementById("message");
-  const { webinferError } = document.documentElement.dataset;
+  const { webinferError } = document.documentElement?.dataset ?? {};
   return [webinferError ?? null, message?.checkVisibility() ?? false, message?.innerText ?? ""];
 }"""
 
@@ -55,8 +55,9 @@ TOLD = """([names, limit]) => new Promise((done) => {
     clearTimeout(timer);
     done();
   }
-  watch.observe(document.documentElement, { attributeFilter: names });
+  watch.observe(document.documentElement ?? document, { attributeFilter: names, childList: true });
 })"""
+LEFT = re.compile("context was destroyed|Cannot find context")  # Playwright's words for a document that was left
 TOLD_MS = 250  # the longest that an attribute is watched before the question is asked again
 
 
@@ -94,8 +95,17 @@ class DemoPage:
 
     # ----- what the page says
 
+    def ask(self, code: str) -> Any:
+        """What JavaScript answers; None while one document takes the place of another: such a page says nothing."""
+        try:
+            return self.page.evaluate(code)
+        except PlaywrightError as gone:
+            if not LEFT.search(str(gone)):
+                raise
+            return None
+
     def _dataset(self, name: str) -> dict[str, Any] | None:
-        text = self.page.evaluate(f"document.documentElement.dataset.{name} ?? null")
+        text = self.ask(f"document.documentElement?.dataset.{name} ?? null")  # a new document has no root at first
         return json.loads(text) if text else None
 
     @property
@@ -156,7 +166,8 @@ class DemoPage:
         """The error with this code and these words, once it is shown."""
 
         def ask() -> tuple[dict[str, Any], bool, str] | None:
-            told, visible, text = self.page.evaluate(STATE)  # at one moment: the next message may take its place
+            # At one moment: the next message may take its place.
+            told, visible, text = self.ask(STATE) or (None, False, "")
             error = json.loads(told) if told else None
             return (error, visible, text) if error and error["code"] == code and words in error["message"] else None
 
