@@ -36,7 +36,7 @@ BUILD: dict[str, Verb] = {
     "pyodide": Verb("places.pyodide_recipe", BASE, "check and build the recipe for the Pyodide distribution"),
     "models": Verb("setup.task_models", (), "download models of tasks into build/models: all, or the named packages"),
     "runtime-profile": Verb("site.profile_runtime", ALL, "record which functions of Python's runtime pages call first"),
-    "lock": Verb("setup.pins", (), "resolve the pins again and write the constraints file"),
+    "lock": Verb("setup.pins", (), "resolve the pins again and write the requirements files with hashes"),
     "sizes": Verb("judge.sizes", (), "sizes of files and products against their budgets"),
     "tables": Verb("judge.tables", (), "check the generated tables of README and documentation; `--write` renews them"),
 }

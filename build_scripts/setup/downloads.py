@@ -23,7 +23,7 @@ def browser_wheels_step() -> Step:
     return Step(
         "browser wheels", "fetch " + ", ".join(settings()["downloads"]),
         inputs=lambda: [json.dumps(settings()["downloads"], sort_keys=True)], outputs=(BROWSER_WHEELS,),
-        action=_fetch_wheels, stamp=BROWSER_WHEELS / ".stamp", version=2,
+        action=_fetch_wheels, stamp=BROWSER_WHEELS / ".stamp", version=3,
     )  # fmt: skip
 
 
@@ -74,7 +74,8 @@ def _build_pure(name: str, requirement: str, sha256: str) -> None:
         fetch_pinned(requirement, sha256, Path(folder), "--no-binary", name)
         source = next(Path(folder).iterdir())
         environment = {"CC": "/bin/false", "SOURCE_DATE_EPOCH": "315532800"}
-        pip("wheel", "--no-deps", "--wheel-dir", str(BROWSER_WHEELS), str(source), extra_environment=environment)
+        options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(BROWSER_WHEELS))
+        pip("wheel", *options, str(source), extra_environment=environment)
 
 
 def _wheel_of(name: str) -> Path:

@@ -1,7 +1,10 @@
 """The project's own virtual environment and its pinned packages."""
 
+import os
+import platform
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,10 +13,12 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import ROOT, VENV, VENV_PYTHON, configuration, settings
 from build_scripts.steps import Step, run_steps
 
+UNCHECKED = "WEBINFER_UNCHECKED_PACKAGES"  # set by who takes packages from an index with other files
 
-def constraints_file() -> Path:
-    """The file with the versions of everything that the pinned packages bring along."""
-    return ROOT / str(settings()["constraints"])
+
+def requirements_file(group: str) -> Path:
+    """The file with everything that a dependency group brings along, with hashes; `build lock` writes it."""
+    return ROOT / str(settings()["requirements"]) / f"{group}.txt"
 
 
 def requirements(groups: Iterable[str]) -> list[str]:
@@ -29,8 +34,6 @@ def ensure_groups(groups: tuple[str, ...]) -> None:
 
 def pip(*arguments: str, python: Path = VENV_PYTHON, extra_environment: dict[str, str] | None = None) -> None:
     """Runs the pip of an environment, .venv by default; raises BuildError with the end of what it said."""
-    import os
-
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
     environment = {**os.environ, **(extra_environment or {})}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace")
@@ -64,11 +67,37 @@ def _python_series() -> str:
 def _group_step(group: str) -> Step:
     wanted = requirements([group])
 
-    def install() -> None:
-        pip("install", "--constraint", str(constraints_file()), *wanted)
-
     return Step(
         f"pip {group}", "install " + ", ".join(name.split("==")[0] for name in wanted),
-        inputs=lambda: [*wanted, constraints_file(), _python_series()], outputs=(VENV_PYTHON,), action=install,
-        stamp=VENV / ".stamps" / group,
+        inputs=lambda: [*wanted, requirements_file(group), _python_series()], outputs=(VENV_PYTHON,),
+        action=lambda: _install(group), stamp=VENV / ".stamps" / group,
     )  # fmt: skip
+
+
+def _install(group: str) -> None:
+    """Installs a group; each file must have a hash of the lock, unless the environment says to check none.
+
+    Raises: BuildError if pip cannot, and if a file has another hash
+    """
+    locked = requirements_file(group)
+    if os.environ.get(UNCHECKED):
+        print(f"  {'':14} ${UNCHECKED} is set: versions are pinned, but no file is checked by its hash")
+        with tempfile.TemporaryDirectory() as folder:
+            versions = Path(folder) / locked.name
+            versions.write_text("".join(f"{line}\n" for line in pinned_versions(locked.read_text())))
+            pip("install", "--requirement", str(versions))
+        return
+    try:
+        pip("install", "--require-hashes", "--requirement", str(locked))
+    except BuildError as error:
+        series = f"Python {_python_series()} on {platform.system()} {platform.machine()}"
+        raise BuildError(
+            f"{error}\n  Each file must have a hash that {locked.relative_to(ROOT)} lists.\n"
+            f"  If your index has other files (a mirror that builds its own, or none of these for {series}),\n"
+            f"  set {UNCHECKED}=1: the same versions are installed, without a check of hashes."
+        ) from error
+
+
+def pinned_versions(text: str) -> list[str]:
+    """The requirements in the text of a requirements file, without their hashes."""
+    return [line.removesuffix("\\").strip() for line in text.splitlines() if line[:1] not in ("", " ", "#")]
