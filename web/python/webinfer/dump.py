@@ -10,8 +10,8 @@ import hashlib
 import json
 import logging
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,23 +21,13 @@ from webinfer.host import current
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host
 from webinfer.kernel_constants import PROGRAM_MAGIC
+from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels, PaperProgram
 from webinfer.session.loading import load
 
-LIMITS = {  # what every WebGPU implementation has
-    "maxComputeWorkgroupsPerDimension": 65535,
-    "maxStorageBufferBindingSize": 1 << 27,
-    "maxBufferSize": 1 << 28,
-    "maxStorageBuffersPerShaderStage": 8,
-    "maxComputeWorkgroupStorageSize": 16384,
-    "maxComputeInvocationsPerWorkgroup": 256,
-    "maxComputeWorkgroupSizeX": 256,
-    "maxComputeWorkgroupSizeY": 256,
-    "minStorageBufferOffsetAlignment": 256,
-    "minUniformBufferOffsetAlignment": 256,
-}
 FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
 
 
+HEAP_BASE = 65536
 SUFFIXES = (".json", ".txt", ".wgsl")
 
 
@@ -82,7 +72,7 @@ async def dump(model: Any, folder: Path, targets: Sequence[str] = tuple(TARGETS)
 
 async def compiled_files(model: Any, target: Target) -> tuple[dict[str, str], str]:
     """Path and text of every file of one target, and the optimised graph as text."""
-    host = _PaperHost(target)
+    host = _DumpHost(target)
     warnings = logging.getLogger("webinfer")
     silent, warnings.disabled = warnings.disabled, True
     try:
@@ -102,9 +92,10 @@ async def compiled_files(model: Any, target: Target) -> tuple[dict[str, str], st
     files = {"plan.json": _json_rows(plan)}
     for i, kernels in enumerate(host.instances):
         files[f"steps{i or ''}.txt"] = kernels.text()
+    shaders = _named(host.device.specs)
     for i, program in enumerate(host.device.programs):
-        files[f"dispatches{i or ''}.json"] = program.text()
-    files.update({f"{name}.wgsl": spec.code for spec, name in host.device.shaders.items()})
+        files[f"dispatches{i or ''}.json"] = _program_text(program, shaders)
+    files.update({f"{name}.wgsl": spec.code for name, spec in zip(shaders, host.device.specs, strict=True)})
     return files, graph
 
 
@@ -127,50 +118,30 @@ def _digest(data: Any) -> str:
 # ----- WASM: a memory that keeps the programs
 
 
-class _PaperKernels:
-    """Notes what is written and run (host.interface.Kernels); every result is zero."""
-
-    isa, threads, heap_base, notes_load = "relaxed", 1, 65536, True
+class _DumpKernels(PaperKernels):
+    """Notes how far each program ran, too."""
 
     def __init__(self) -> None:
-        self._programs: dict[int, bytes] = {}
-        self._written: list[str] = []
-        self._constants = 0  # of `_written`: what comes after the last program are inputs
+        super().__init__("relaxed", 1, HEAP_BASE, top=HEAP_BASE)
         self._runs: dict[bytes, int] = {}  # program -> most steps that were run of it at once
-        self._size = self.heap_base
-
-    def size(self) -> int:
-        return self._size
-
-    def grow(self, nbytes: int) -> None:
-        self._size = max(self._size, nbytes)
-
-    def read(self, address: int, nbytes: int) -> memoryview:
-        return memoryview(bytes(nbytes))
-
-    def write(self, address: int, data: Any) -> None:
-        view = memoryview(data).cast("B")
-        if len(view) >= 16 and struct.unpack_from("<I", view)[0] == PROGRAM_MAGIC:
-            self._programs[address], self._constants = bytes(view), len(self._written)
-        else:
-            self._written.append(f"constant {address:#x} {len(view)} bytes {_digest(view)}")
-
-    def call(self, name: str, *args: int | float) -> int:
-        return KERNELS.abi if name == "abi" else 0
 
     def run(self, program: int, first: int, count: int) -> None:
-        records = self._programs[program]
+        records = next(data for at, data in reversed(self.writes) if at == program and _is_program(data))
         self._runs[records] = max(first + count, self._runs.get(records, 0))
 
-    def close(self) -> None:
-        """Nothing to let go."""
-
     def text(self) -> str:
-        """What was written, then the steps of every run."""
-        lines = [f"memory {self._size} bytes", *self._written[: self._constants]]
+        """What was written before the last program, then the steps of every run. What came later are inputs."""
+        last = max((i for i, (_, data) in enumerate(self.writes) if _is_program(data)), default=0)
+        constants = [row for row in self.writes[:last] if not _is_program(row[1])]
+        lines = [f"memory {self.size()} bytes"]
+        lines += [f"constant {at:#x} {len(data)} bytes {_digest(data)}" for at, data in constants]
         for program, count in self._runs.items():
             lines += [f"run of {count} steps", *_steps(program)[:count]]
         return "\n".join(lines) + "\n"
+
+
+def _is_program(data: bytes) -> bool:
+    return len(data) >= 16 and struct.unpack_from("<I", data)[0] == PROGRAM_MAGIC
 
 
 def _steps(program: bytes) -> list[str]:
@@ -197,126 +168,75 @@ def _argument(kind: str, program: bytes, at: int) -> str:
 # ----- WebGPU: a device that keeps the shaders and dispatches
 
 
-@dataclass(slots=True)
-class _PaperProgram:
-    """Notes buffers, constants and dispatches (host.gpu.GpuProgram); every result is zero."""
+class _DumpProgram(PaperProgram):
+    """Notes what is written while it loads; every result is zero."""
 
-    device: _PaperDevice
-    buffers: Sequence[int]
-    uniforms: bytes
-    dispatches: Sequence[DispatchSpec]
-    constants: list[str] = field(default_factory=list)
-    at_load: int = 0
-    ran: bool = False
+    ran = False
 
     def write(self, buffer: int, data: Any) -> None:
         if not self.ran:
-            view = memoryview(data).cast("B")
-            self.constants.append(f"buffer {buffer}: {len(view)} bytes {_digest(view)}")
+            super().write(buffer, data)
 
     async def run(self, first: int, count: int, reads: Sequence[Span], inputs: Any = ()) -> list[memoryview]:
-        if first:
-            self.ran = True
-        else:
-            self.at_load = count if not reads else self.at_load
+        self.ran = self.ran or first > 0
+        if not first and not reads:
+            await super().run(first, count, reads)
         return [memoryview(bytes(span.nbytes)) for span in reads]
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
-        self.at_load, self.ran = dispatches, True
+        super().free(buffers, dispatches)
+        self.ran = True
 
     async def time(self, first: int, count: int, repeats: int) -> float:
         return 0.0
 
-    def close(self) -> None:
-        """Nothing to let go."""
 
-    def text(self) -> str:
-        """Everything as JSON, a dispatch a line."""
-        return _json_rows(
-            {
-                "at_load": self.at_load,
-                "buffers": " ".join(map(str, self.buffers)),
-                "constants": self.constants,
-                "dispatches": [self._row(dispatch) for dispatch in self.dispatches],
-            }
-        )
+def _named(specs: Iterable[PipelineSpec]) -> list[str]:
+    """The name of each shader's file: its kernel and a number."""
+    names, counts = [], dict[str, int]()
+    for spec in specs:
+        stem = "".join(c if c.isalnum() or c in "_-" else "_" for c in spec.label)
+        counts[stem] = number = counts.get(stem, 0) + 1
+        names.append(f"{stem}_{number}")
+    return names
 
-    def _row(self, dispatch: DispatchSpec) -> dict[str, Any]:
-        spans = [span for span in dispatch.bindings if span.buffer < len(self.buffers)]
-        params = [span for span in dispatch.bindings if span.buffer == len(self.buffers)]
-        data = b"".join(self.uniforms[span.offset : span.offset + span.nbytes] for span in params)
-        return {
-            "kernel": self.device.shaders[self.device.specs[dispatch.pipeline]],
-            "groups": list(dispatch.groups),
-            "bindings": [[span.buffer, span.offset, span.nbytes] for span in spans],
-            "params": list(struct.unpack(f"<{len(data) // 4}I", data)),
+
+def _program_text(program: PaperProgram, shaders: Sequence[str]) -> str:
+    """Everything as JSON, a dispatch a line."""
+    constants = [f"buffer {buffer}: {len(data)} bytes {_digest(data)}" for buffer, data in program.writes]
+    return _json_rows(
+        {
+            "at_load": program.prepare,
+            "buffers": " ".join(map(str, program.buffers)),
+            "constants": constants,
+            "dispatches": [_row(program, dispatch, shaders) for dispatch in program.dispatches],
         }
+    )
 
 
-class _PaperDevice:
-    """Notes pipelines and programs (host.gpu.GpuDevice)."""
-
-    runtime, lost, notes_load = "paper", "", True
-
-    def __init__(self, target: Target) -> None:
-        self.name, self.software, self.features = target.adapter, target.software, target.features
-        self.limits = LIMITS
-        self.specs: list[PipelineSpec] = []
-        self.shaders: dict[PipelineSpec, str] = {}  # with the name of its file: kernel and number
-        self.programs: list[_PaperProgram] = []
-        self._counts: dict[str, int] = {}
-
-    def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        for spec in specs:
-            if spec not in self.shaders:
-                stem = "".join(c if c.isalnum() or c in "_-" else "_" for c in spec.label)
-                self._counts[stem] = number = self._counts.get(stem, 0) + 1
-                self.shaders[spec] = f"{stem}_{number}"
-                self.specs.append(spec)
-        return [self.specs.index(spec) for spec in specs]
-
-    async def pipelines_ready(self, numbers: Sequence[int]) -> None:
-        """Nothing to wait for."""
-
-    async def program(
-        self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
-    ) -> _PaperProgram:
-        self.programs.append(_PaperProgram(self, buffers, uniforms, dispatches))
-        return self.programs[-1]
+def _row(program: PaperProgram, dispatch: DispatchSpec, shaders: Sequence[str]) -> dict[str, Any]:
+    last = len(program.buffers)  # behind them lie the parameters
+    spans = [span for span in dispatch.bindings if span.buffer < last]
+    params = [span for span in dispatch.bindings if span.buffer == last]
+    data = b"".join(program.uniforms[span.offset : span.offset + span.nbytes] for span in params)
+    return {
+        "kernel": shaders[dispatch.pipeline],
+        "groups": list(dispatch.groups),
+        "bindings": [[span.buffer, span.offset, span.nbytes] for span in spans],
+        "params": list(struct.unpack(f"<{len(data) // 4}I", data)),
+    }
 
 
-class _PaperHost:
-    """The host of this process, with stand-ins for kernels and GPU and without a memory of earlier visits."""
+class _DumpHost(PaperHost):
+    """The host of this process, with stand-ins and without a memory of earlier visits."""
 
     knows_cores = True  # the one that there is
 
     def __init__(self, target: Target) -> None:
-        self._host = current()
-        self.device, self.instances = _PaperDevice(target), list[_PaperKernels]()
-        self.fetch: Callable[..., Any] = self._host.fetch
-        self.asset, self.image, self.now_ms = self._host.asset, self._host.image, self._host.now_ms
-        self.sha256 = self._host.sha256
-        self.pause, self.gpu_buffer = self._host.pause, self._host.gpu_buffer
-        self.page_array = self._host.page_array
+        self.device = PaperDevice(target.features, target.adapter, made=_DumpProgram, software=target.software)
+        self.instances = list[_DumpKernels]()
+        super().__init__(current(), device=self.device)
 
-    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> _PaperKernels:
-        self.instances.append(_PaperKernels())
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> _DumpKernels:
+        self.instances.append(_DumpKernels())
         return self.instances[-1]
-
-    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
-        """Nothing to begin."""
-
-    async def gpu(self) -> _PaperDevice:
-        return self.device
-
-    def fingerprint(self) -> str:
-        return ""
-
-    def identity(self) -> str:
-        return ""
-
-    async def recall(self, name: str) -> None:
-        """Nothing is remembered."""
-
-    async def remember(self, name: str, text: str) -> None:
-        """Nothing is kept."""

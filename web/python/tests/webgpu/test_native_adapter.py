@@ -79,3 +79,15 @@ def test_software_counts_where_nothing_else_is(machine: Any) -> None:
 def test_a_number_that_no_gpu_has_is_refused_with_those_there_are(machine: Any, wrong: str) -> None:
     with pytest.raises(BackendUnavailableError, match=r"0: card 0; 1: built in; 2: card 1"):
         machine(TWO, WEBINFER_GPU=wrong)
+
+
+def test_a_driver_that_cannot_even_list_gpus_is_no_adapter(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(TWO)
+
+    def fail() -> Any:
+        raise RuntimeError("no library")
+
+    monkeypatch.setattr(gpu_native_adapter.wgpu.gpu, "enumerate_adapters_sync", fail)
+    monkeypatch.setenv("WEBINFER_GPU", "0")
+    with pytest.raises(BackendUnavailableError, match="no GPU adapter: no library; install"):
+        gpu_native_adapter.chosen_adapter()

@@ -522,10 +522,11 @@ class RegimeExecutor(BindableExecutor):
     """A plan with symbols that was compiled before, with those of other regimes of its model beside it."""
 
     trace: Trace  # whose guards say for which sizes it holds
+    together: Sequence[RegimeExecutor] = ()  # those that were stored with this one, it too
 
-    @abstractmethod
     def regimes(self) -> Sequence[RegimeExecutor]:
-        """All of them, this one too."""
+        """All of the model's that there are, this one too."""
+        return self.together or [self]
 
 
 class BindingBackend(Backend):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import wgpu
@@ -15,6 +16,7 @@ CUDA = "CUDA_VISIBLE_DEVICES"  # what Ray and others set for a process that shal
 WORKER = "WEBINFER_WORKER"  # the number of a process of several that share a machine's GPUs
 NVIDIA = 0x10DE  # vendor, of the PCI's register
 HARDWARE = ("DiscreteGPU", "IntegratedGPU")
+TODO = "install a Vulkan driver (Mesa's lavapipe will do)"
 
 
 def chosen_adapter() -> Any:
@@ -22,18 +24,19 @@ def chosen_adapter() -> Any:
 
     Raises:  BackendUnavailableError if there is none, or none of that number
     """
-    try:
-        named = _named(os.environ)
-        adapter = named or wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-    except BackendUnavailableError:
-        raise
-    except Exception as error:
-        raise BackendUnavailableError(
-            f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)"
-        ) from error
+    fastest = partial(wgpu.gpu.request_adapter_sync, power_preference="high-performance")
+    adapter = _named(os.environ) or _answer(fastest)
     if adapter is None:
-        raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
+        raise BackendUnavailableError(f"no GPU adapter; {TODO}")
     return adapter
+
+
+def _answer(ask: Callable[[], Any]) -> Any:
+    """What wgpu says; whatever it raises means that there is no adapter."""
+    try:
+        return ask()
+    except Exception as error:
+        raise BackendUnavailableError(f"no GPU adapter: {error}; {TODO}") from error
 
 
 def _named(environment: Mapping[str, str]) -> Any:
@@ -65,5 +68,5 @@ def _numbered(text: str, adapters: Sequence[Any]) -> Any:
 
 def _adapters() -> list[Any]:
     """The machine's GPUs, each once; those in software only where there are no others."""
-    every = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+    every = [one for one in _answer(wgpu.gpu.enumerate_adapters_sync) if one.info["backend_type"] != "OpenGL"]
     return [one for one in every if one.info["adapter_type"] in HARDWARE] or every

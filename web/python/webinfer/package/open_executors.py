@@ -63,10 +63,6 @@ class PackagedOpenGpu(PackagedGpu, RegimeExecutor):
         self._bound, self.ends = SizedSteps(form, ends, self._sizes, self._uniforms, spans), graph
         self.trace, self._limit = self._bound.sizes.trace, device.limits["maxBufferSize"]
 
-    def regimes(self) -> Sequence[PackagedOpenGpu]:
-        """This one: others are loaded when they are needed."""
-        return [self]
-
     async def bind(self, sizes: Sequence[int]) -> None:
         """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
         program, _ = self._ready()
@@ -141,6 +137,6 @@ async def open_packaged(
         if made:
             memory.join()
         made.append(PackagedOpenWasm(graph, facts, words, host, memory))
-        made[-1].join(made)
+        made[-1].together = made
     await made[held[0]].bind(sizes)
     return made[held[0]]

@@ -115,10 +115,14 @@ class PaperProgram:
 class PaperDevice:
     """Notes pipelines and programs (host.gpu.GpuDevice) for an adapter with these features."""
 
-    lost, software, notes_load = "", False, True
+    lost, notes_load = "", True
 
-    def __init__(self, features: frozenset[str], adapter: str = "", runtime: str = "paper") -> None:
+    def __init__(
+        self, features: frozenset[str], adapter: str = "", runtime: str = "paper", *, software: bool = False,
+        made: type[PaperProgram] = PaperProgram,
+    ) -> None:  # fmt: skip
         self.name, self.features, self.limits, self.runtime = adapter, features, BASIC_LIMITS, runtime
+        self.software, self._made = software, made
         self.specs: dict[PipelineSpec, int] = {}
         self.programs: list[PaperProgram] = []
 
@@ -133,7 +137,7 @@ class PaperDevice:
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> PaperProgram:
         """Notes the program."""
-        self.programs.append(PaperProgram(list(buffers), uniforms, list(dispatches)))
+        self.programs.append(self._made(list(buffers), uniforms, list(dispatches)))
         return self.programs[-1]
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> None:

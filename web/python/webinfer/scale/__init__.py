@@ -7,21 +7,13 @@ its results, `engines` run its parts, `command` is the verb. Nothing here schedu
 needed, all else is optional.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from webinfer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from webinfer.scale.batch import BatchReport, run_batch
     from webinfer.scale.predictor import Predictor
 
 __all__ = ["BatchReport", "Predictor", "run_batch"]
-
-_HOMES = {"BatchReport": "batch", "Predictor": "predictor", "run_batch": "batch"}
-
-
-def __getattr__(name: str) -> Any:
-    """Public names are imported on first use."""
-    import importlib
-
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"webinfer.scale.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'webinfer.scale' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, {"BatchReport": ".batch", "Predictor": ".predictor", "run_batch": ".batch"})

@@ -6,11 +6,11 @@ Needs no NumPy: the functions are given arrays where NumPy can be imported, else
 from __future__ import annotations
 
 import importlib.util
-import statistics
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from webinfer.backends.base import Backend, BuildOptions, Executor, MemoryReport, PlanRow, shapes_text
-from webinfer.errors import ClosedError, UnsupportedOpError
+from webinfer.backends.base import Backend, BuildOptions, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.interpreted import InterpretedExecutor
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host
 from webinfer.ops.custom import CustomOp, compute
@@ -50,22 +50,20 @@ class PythonBackend(Backend):
 BACKEND = PythonBackend()
 
 
-class PythonExecutor(Executor):
+class PythonExecutor(InterpretedExecutor[Tensor]):
     """Custom operators one after the other."""
 
     backend = "python"
 
     def __init__(self, graph: Graph, host: Host) -> None:
-        self.graph: Graph | None = graph
-        self._host = host
+        super().__init__(graph, host)
         self._arrays = importlib.util.find_spec("numpy") is not None
 
     def _steps(self, inputs: Mapping[str, memoryview], values: dict[Value, Tensor]) -> Iterator[Node]:
-        if self.graph is None:
-            raise ClosedError("this session was closed; load the model again")
-        for value in self.graph.inputs:
+        graph = self._graph()
+        for value in graph.inputs:
             values[value] = _tensor(inputs[value.name], value.type)
-        for node in self.graph.nodes:
+        for node in graph.nodes:
             tensors = [values[v] if v in values else self._constant(v, values) for v in node.inputs if v is not None]
             results = compute(node, [t.numpy() for t in tensors] if self._arrays else tensors)
             values.update(zip(node.outputs, results, strict=True))
@@ -79,19 +77,8 @@ class PythonExecutor(Executor):
         values[value] = _tensor(constant.data, value.type)
         return values[value]
 
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
-        """The outputs by name."""
-        values: dict[Value, Tensor] = {}
-        for _ in self._steps(inputs, values):
-            pass
-        return {v.name: values[v] for v in self.graph.outputs} if self.graph else {}
-
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Runs node by node and yields every result as it is computed."""
-        values: dict[Value, Tensor] = {}
-        for node in self._steps(inputs, values):
-            for value in node.outputs:
-                yield node, value, values[value]
+    def _result(self, value: Value, values: Mapping[Value, Tensor]) -> Tensor:
+        return values[value]
 
     def rows(self) -> Sequence[PlanRow]:
         """The graph's nodes, one a row."""
@@ -100,32 +87,12 @@ class PythonExecutor(Executor):
                 i, n.label, n.op.name, "python", "reference", shapes_text(n), 0,
                 sum(v.type.nbytes for v in (*n.inputs, *n.outputs) if v is not None), "its reference function",
             )
-            for i, n in enumerate(self.graph.nodes if self.graph else ())
+            for i, n in enumerate(self._graph().nodes)
         ]  # fmt: skip
 
     def memory(self) -> MemoryReport:
         """Nothing is kept between runs."""
         return MemoryReport(0, 0, 0)
-
-    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
-        """Median milliseconds of each node."""
-        times: list[list[float]] = [[] for _ in self.rows()]
-        for _ in range(rounds):
-            start = self._host.now_ms()
-            for i, _node in enumerate(self._steps(inputs, {})):
-                now = self._host.now_ms()
-                times[i].append(now - start)
-                start = now
-            await self._host.pause()
-        return [statistics.median(t) for t in times]
-
-    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
-        """Milliseconds of all nodes, once."""
-        return sum(await self.profile(inputs, repeats))
-
-    def close(self) -> None:
-        """Lets the graph go."""
-        self.graph = None
 
 
 def _tensor(data: memoryview, type: TensorType) -> Tensor:

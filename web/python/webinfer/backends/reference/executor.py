@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
-from webinfer.backends.base import Executor, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.interpreted import InterpretedExecutor
 from webinfer.backends.reference.arrays import Array, constant_array
 from webinfer.backends.reference.lowerings import LOWERINGS
-from webinfer.errors import ClosedError, LimitError, OutOfMemoryError, ShapeError, UnsupportedOpError
+from webinfer.errors import LimitError, OutOfMemoryError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import Host, Progress
 from webinfer.lowering.soundness import check_graph, named_failures
@@ -58,14 +58,13 @@ def compute(node: Node, inputs: list[Array | None]) -> list[Array]:
     return results
 
 
-class ReferenceExecutor(Executor):
+class ReferenceExecutor(InterpretedExecutor[Array]):
     """A graph that NumPy runs."""
 
     backend = "reference"
 
     def __init__(self, graph: Graph, host: Host) -> None:
-        self.graph: Graph | None = graph
-        self._host = host
+        super().__init__(graph, host)
         self._constants: dict[Value, Array] = {}
 
     def _steps(self, inputs: Mapping[str, memoryview], values: dict[Value, Array]) -> Iterator[Node]:
@@ -80,12 +79,7 @@ class ReferenceExecutor(Executor):
                 values.update(zip(node.outputs, compute(node, arrays), strict=True))
             yield node
 
-    def _graph(self) -> Graph:
-        if self.graph is None:
-            raise ClosedError("this session was closed; load the model again")
-        return self.graph
-
-    def _array(self, value: Value, values: dict[Value, Array]) -> Array:
+    def _array(self, value: Value, values: Mapping[Value, Array]) -> Array:
         if not value.is_constant:
             return values[value]
         found = self._constants.get(value)
@@ -93,39 +87,18 @@ class ReferenceExecutor(Executor):
             found = self._constants[value] = constant_array(value)
         return found
 
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
-        """The outputs by name."""
-        values: dict[Value, Array] = {}
-        for _ in self._steps(inputs, values):
-            pass
-        return {v.name: _tensor(v, self._array(v, values)) for v in self._graph().outputs}
-
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Runs node by node and yields every result as it is computed."""
-        values: dict[Value, Array] = {}
-        for node in self._steps(inputs, values):
-            for value in node.outputs:
-                yield node, value, _tensor(value, values[value])
+    def _result(self, value: Value, values: Mapping[Value, Array]) -> Tensor:
+        return _tensor(value, self._array(value, values))
 
     def rows(self) -> Sequence[PlanRow]:
         """The graph's nodes, one a row."""
-        rows = []
-        for i, node in enumerate(self._graph().nodes):
-            cost = node.cost()
-            rows.append(
-                PlanRow(
-                    i,
-                    node.label,
-                    node.op.name,
-                    "reference",
-                    "numpy",
-                    shapes_text(node),
-                    cost.flops,
-                    cost.bytes,
-                    "the definition",
-                )
+        costs = [(node, node.cost()) for node in self._graph().nodes]
+        return [
+            PlanRow(
+                i, n.label, n.op.name, "reference", "numpy", shapes_text(n), cost.flops, cost.bytes, "the definition"
             )
-        return rows
+            for i, (n, cost) in enumerate(costs)
+        ]
 
     def memory(self) -> MemoryReport:
         """Bytes of constants and of all values; NumPy shares no memory between values."""
@@ -134,25 +107,9 @@ class ReferenceExecutor(Executor):
         total = sum(v.type.nbytes for node in graph.nodes for v in node.outputs)
         return MemoryReport(sum(v.type.nbytes for v in constants), total, total)
 
-    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
-        """Median milliseconds of each node."""
-        times: list[list[float]] = [[] for _ in self._graph().nodes]
-        for _ in range(rounds):
-            start = self._host.now_ms()
-            for i, _node in enumerate(self._steps(inputs, {})):
-                now = self._host.now_ms()
-                times[i].append(now - start)
-                start = now
-            await self._host.pause()
-        return [statistics.median(t) for t in times]
-
-    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
-        """Milliseconds of all nodes, once."""
-        return sum(await self.profile(inputs, repeats))
-
     def close(self) -> None:
         """Frees the constants."""
-        self.graph = None
+        super().close()
         self._constants.clear()
 
 

@@ -5,14 +5,7 @@ them and knows no operator, `loaded_plan` runs what was compiled, `stored_plan` 
 Talks to the kernels only through host.interface.Kernels.
 """
 
-from importlib import import_module
-from typing import Any
+from webinfer.lazy import lazy_names
 
-_MODULES = {"BACKEND": "backend", "WasmExecutor": "executor", "build": "compilation"}
-
-
-def __getattr__(name: str) -> Any:
-    """What compiles comes when it is asked for: who runs packages does without lowerings."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"webinfer.backends.wasm.{_MODULES[name]}"), name)
+# What compiles comes when it is asked for: who runs packages does without lowerings.
+__getattr__ = lazy_names(__name__, {"BACKEND": ".backend", "WasmExecutor": ".executor", "build": ".compilation"})

@@ -82,20 +82,11 @@ class RestoredSizedExecutor(SizedExecutor, RegimeExecutor):
         layout = Layout(ends.name, (), (), program, steps, memory.end, memory.end, memory.end, report)
         super().__init__(layout, host, kernels, memory, areas)
         self.ends, self.trace = ends, words.sizes.trace
-        self._all: list[Any] = [self]
         self._words, self._sizes, self._sized = words, words.sizes, words.words(kernels)
         blocks = len(self._sized.blocks)
         self._rows = [
             AppendedRows.read(form, words.sizes.number, blocks) for form in words.form.get("rows_appended", ())
         ]
-
-    def regimes(self) -> Sequence[RestoredSizedExecutor]:
-        """Those that were stored together."""
-        return self._all
-
-    def join(self, regimes: list[Any]) -> None:
-        """Takes the list that all of them are in."""
-        self._all = regimes
 
     async def bind(self, sizes: Sequence[int]) -> None:
         """As every one; inputs and outputs follow even where nothing else has to: regimes share them."""

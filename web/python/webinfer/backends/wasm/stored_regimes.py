@@ -89,7 +89,7 @@ def restored_open(
         if made:
             memory.join()
         made.append(RestoredRegime(own, host, memory, areas, compile_anew, read))
-        made[-1].join(made)
+        made[-1].together = made
     return made
 
 

@@ -7,17 +7,13 @@ before the device is there.
 Knows no model format and no other backend; the device is the host's.
 """
 
-from importlib import import_module
-from typing import Any
+from webinfer.lazy import lazy_names
 
-_MODULES = {
-    "BACKEND": "backend", "WebGpuExecutor": "executor", "build": "compilation", "LOWERINGS": "lowerings",
-    "UNSUPPORTED": "lowerings",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """What compiles comes when it is asked for: who runs packages does without lowerings."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"webinfer.backends.webgpu.{_MODULES[name]}"), name)
+# What compiles comes when it is asked for: who runs packages does without lowerings.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "BACKEND": ".backend", "WebGpuExecutor": ".executor", "build": ".compilation", "LOWERINGS": ".lowerings",
+        "UNSUPPORTED": ".lowerings",
+    },
+)  # fmt: skip

@@ -80,7 +80,7 @@ def restored_open(
         names = [name for name, _ in own["ends"][0]]
         recipe = recipe_of(own["recipe"], specs, names, [pieces[number] for number in own["pieces"]])
         made.append(RestoredRegime(own, recipe, host, device, compile_anew, read))
-        made[-1].join(made)
+        made[-1].together = made
     return made
 
 
@@ -100,21 +100,12 @@ class RestoredRegime(ShowsDeferredGraph, LoadedProgram, RegimeExecutor):
         self._sizes, self.trace = self._steps.sizes, self._steps.sizes.trace
         self._axes = self._sizes.axes(facts["axes"])
         self._limit = min(device.limits["maxStorageBufferBindingSize"], device.limits["maxBufferSize"])
-        self._all: list[RestoredRegime] = [self]
         self.changing = frozenset(buffer for buffer, _, _ in facts["open"]["elements"])
-
-    def regimes(self) -> Sequence[RestoredRegime]:
-        """Those that were stored together."""
-        return self._all
-
-    def join(self, regimes: list[RestoredRegime]) -> None:
-        """Takes the list that all of them are in."""
-        self._all = regimes
 
     async def load(self, progress: Progress | None = None) -> None:
         """As every program; then for the sizes that were bound, if it was on a device before."""
         before = self._sizes.sizes
-        self.share_with(self._all)
+        self.share_with(self.regimes())
         await super().load(progress)
         self._steps.restart()
         if before:
