@@ -9,16 +9,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const COMPILE = `
-import importlib._bootstrap_external as external, importlib.util, io, types, zipfile
-
-ONE_LINE, UNITS = 0x80 | 13 << 3, 8  # an entry of a line table: as many units of code as that are of the same line
-
-def lean(code):
-    units = len(code.co_code) // 2
-    table = b"".join(bytes([ONE_LINE | min(UNITS, units - at) - 1, 0]) for at in range(0, units, UNITS))
-    inner = tuple(lean(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_linetable=table, co_consts=inner)
+const COMPILE = `${readFileSync(new URL("lean_code.py", import.meta.url))}
+import importlib._bootstrap_external as external, importlib.util, io, zipfile
 
 def compiled(data):
     buffer = io.BytesIO()

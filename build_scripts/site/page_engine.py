@@ -85,7 +85,7 @@ PYODIDE = NODE_MODULES / "pyodide"
 COMPILE = Path(__file__).with_name("late_code.mjs")
 COMPILE_LIMIT_S = 300
 MARSHAL_VERSION = 2  # without references: later ones depend on how often Python refers to an object
-TOOLS = [COMPILE, *(Path(__file__).with_name(f"{name}.py") for name in ("minify", "shed", "thorough"))]
+TOOLS = [COMPILE, *(Path(__file__).with_name(f"{name}.py") for name in ("lean_code", "minify", "shed", "thorough"))]
 Members = Mapping[str, bytes]
 
 

@@ -23,17 +23,10 @@ const MARGIN = 1024; // bytes around what the start of an instance writes: there
 
 // Compiles the modules that are loaded, so that the one that is saved need not and holds no rubbish of it. What is not
 // the engine's goes without docstrings, asserts and types of functions, and its tracebacks know of a function's lines only the first.
-const COMPILE = `
-import ast, importlib._bootstrap_external as external, importlib.util, io, sys, types, zipfile
+const COMPILE = `${readFileSync(new URL("lean_code.py", import.meta.url))}
+import ast, importlib._bootstrap_external as external, importlib.util, io, sys, zipfile
 
-ONE_LINE, UNITS = 0x80 | 13 << 3, 8  # an entry of a line table: as many units of code as that are of the same line
 TYPED = ("importlib/", "functools", "_pyodide/jsbind")  # where types of functions are read
-
-def lean(code):
-    units = len(code.co_code) // 2
-    table = b"".join(bytes([ONE_LINE | min(UNITS, units - at) - 1, 0]) for at in range(0, units, UNITS))
-    inner = tuple(lean(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_linetable=table, co_consts=inner)
 
 def untyped(tree):
     for node in ast.walk(tree):

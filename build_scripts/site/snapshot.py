@@ -18,7 +18,7 @@ from build_scripts.steps import Step
 PYODIDE = NODE_MODULES / "pyodide"
 GLUE = "pyodide.asm.mjs"
 SCRIPT = Path(__file__).with_name("snapshot.mjs")
-LINKING = [Path(__file__).with_name(f"{name}.py") for name in ("late_linking", "short_glue")]
+LINKING = [Path(__file__).with_name(f"{name}.py") for name in ("late_linking", "lean_code", "short_glue")]
 FIRST = Path(__file__).with_name("sitecustomize.py")
 OUTPUT = SNAPSHOT / "webinfer.bin"
 IMPORTED = ("jinja2", "markupsafe")  # what the engine imports of the browser's wheels
