@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Playwright, Route
+from playwright.sync_api import Browser, Page, Playwright, Route
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, ROOT, SITE
 from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.setup import other_browsers
 from build_scripts.setup.chromium import driver, launch_options
-from e2e_tests.pages import ELSEWHERE, DemoPage
+from e2e_tests.pages import ELSEWHERE, LIMIT_S, DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"
 SOFTWARE_VULKAN = (
@@ -254,6 +254,14 @@ def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
     for page in opened:
         page.close()
     assert not complaints, complaints
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh page of no site yet, which waits as long as pages of the demo do."""
+    with browser.new_context() as context:
+        context.set_default_timeout(1000 * LIMIT_S)
+        yield context.new_page()
 
 
 def pytest_report_header() -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from build_scripts.setup.node import BUNDLERS, node_commands
 from build_scripts.site.player import write_player
@@ -107,13 +107,6 @@ def _node(*arguments: str, cwd: Path | None = None, limit: float = 120) -> str:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=limit)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A fresh page."""
-    with browser.new_context() as context:
-        yield context.new_page()
 
 
 def tried(page: Page, address: str, options: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Error, Frame, Page, Route
 
 from build_scripts.site.bundle import player_page
 from build_scripts.site.export import export
+from e2e_tests.pages import LIMIT_S
 from e2e_tests.static_host import served
 
 TASK = "face-detection/?backend=wasm"
@@ -38,14 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A fresh page."""
-    with browser.new_context() as context:
-        yield context.new_page()
-
-
-def said(place: Page | Frame, limit_s: float = 30) -> dict[str, Any]:
+def said(place: Page | Frame, limit_s: float = LIMIT_S) -> dict[str, Any]:
     """What a page has: {"result"}, or {"error": {code, message}}, and its visible text."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
@@ -176,8 +170,9 @@ def test_no_exported_page_asks_for_what_is_not_there(browser: Browser, folder: P
         for place in addresses:
             page.goto(f"{address}/below/path/{place}/".replace("/./", "/"))
         page.goto(f"{address}/below/path/")
-        page.wait_for_timeout(500)
-        cards = page.evaluate(DRAWN)
+        deadline = time.monotonic() + LIMIT_S
+        while (cards := page.evaluate(DRAWN)) <= 5 and time.monotonic() < deadline:
+            page.wait_for_timeout(50)
     assert [line for line in refused if "favicon" not in line] == []
     assert not problems
     assert cards > 5

@@ -146,8 +146,11 @@ def test_the_page_answers_while_the_engine_starts(demo: Demo) -> None:
           tick();
         }"""
     )
+    begin = page.page.evaluate("performance.now()")
     page.wait_for_result()
-    assert page.page.evaluate("self.longest") < 1000  # ms without an answer; Python alone starts for longer
+    whole = page.page.evaluate("performance.now()") - begin
+    # Milliseconds without an answer: an engine on the page's own thread would take nearly all of them.
+    assert page.page.evaluate("self.longest") < max(1000, whole / 2)
 
 
 def test_the_menu_for_developers_closes_on_escape_and_on_a_click_beside_it(demo: Demo) -> None:

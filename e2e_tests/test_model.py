@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 from xml.etree import ElementTree
 
@@ -17,7 +16,7 @@ import pytest
 from PIL import Image
 from tests.page.model_files import damaged, image, onnx, open_onnx, tfjs, tflite, unsupported
 
-from e2e_tests.pages import DemoPage
+from e2e_tests.pages import LIMIT_S, DemoPage
 
 Demo = Callable[..., DemoPage]
 DROP = """(files) => {
@@ -227,6 +226,7 @@ class OtherSite(BaseHTTPRequestHandler):
     """A site that lets others read its files, except those below /closed; /slow never ends."""
 
     files: ClassVar[dict[str, bytes]] = {}
+    end: ClassVar[Event]
 
     def do_GET(self) -> None:
         data = self.files.get(self.path.rpartition("/")[2])
@@ -239,7 +239,7 @@ class OtherSite(BaseHTTPRequestHandler):
         self.wfile.write(data or b"")
         if self.path.startswith("/slow"):
             self.wfile.flush()
-            time.sleep(4)
+            self.end.wait(LIMIT_S)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing."""
@@ -252,9 +252,11 @@ def other_site() -> Iterator[str]:
     changed = tflite().replace(weights[12].tobytes(), np.float32(0.5).tobytes())
     assert changed != tflite()
     OtherSite.files = {"net.tflite": tflite(), "changed.tflite": changed, "net.onnx": onnx(), "page": b"<p>", **tfjs()}
+    OtherSite.end = Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), OtherSite)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
+    OtherSite.end.set()
     server.shutdown()
 
 

@@ -11,6 +11,7 @@ from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
 LIMIT_S = 20  # a silent thread has 10; a browser gives a thread 2 to end
+AT_ONCE_S = 8  # on a busy machine, where the runs themselves may take seconds; a silent thread has 10
 
 SETUP = """
 import asyncio, js, json, webinfer
@@ -84,7 +85,7 @@ def check(story: dict[str, Any], limit_s: float) -> None:
 def test_a_thread_that_is_gone_between_runs_is_not_waited_for(demo: Demo) -> None:
     story = told(demo("?backend=wasm"), GONE)
     assert not story["error"], story
-    assert story["s"] < 2, story
+    assert story["s"] < AT_ONCE_S, story
     assert story["again"] == [True, True, True], story
 
 
@@ -103,4 +104,4 @@ def test_the_page_starts_threads_because_a_worker_that_does_may_stand_still(demo
 
 
 def test_a_thread_that_traps_ends_the_run_at_once(demo: Demo) -> None:
-    check(told(demo("?backend=wasm"), TRAPPED), 2)
+    check(told(demo("?backend=wasm"), TRAPPED), AT_ONCE_S)
