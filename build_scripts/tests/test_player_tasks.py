@@ -1,4 +1,4 @@
-"""Tasks in packages whose result is a map: the player's masks are the engine's, to the bit on the same kernels."""
+"""Tasks in packages: what the player tells is what the engine tells, on models that see what was painted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tasks import test_body_segmenter as body_models
+from tests.tasks import test_image_embedder as embedding_models
+from tests.tasks import test_multi_pose as pose_models
+from tests.tasks import test_objects as object_models
+from tests.tasks import test_yolo as yolo_models
 
 import webinfer
 from build_scripts.site.player import SOURCE
@@ -20,7 +25,7 @@ from webinfer.package import compile_model
 from webinfer.tasks.depth_estimator import DEPTH
 
 __all__ = ["node"]  # a fixture
-MASKS = """
+RESULTS = """
 import { readFileSync } from "node:fs";
 const [player, file, pixels, width, height] = process.argv.slice(2);
 const { load } = await import(player);
@@ -30,8 +35,8 @@ class ImageData {
 const model = await load(new Uint8Array(readFileSync(file)), { backend: "wasm" });
 const picture = new ImageData(new Uint8ClampedArray(readFileSync(pixels)), Number(width), Number(height));
 const found = await model.run(picture);
-const told = found.map(({ width, height, values }) => ({ width, height, values: Array.from(values) }));
-process.stdout.write(JSON.stringify({ task: model.task, found: told }));
+const told = (_, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+process.stdout.write(JSON.stringify({ task: model.task, found }, told));
 """
 WIDTH, HEIGHT = 50, 30  # of the picture; it is stretched to the model's input
 SCENE = np.random.default_rng(5).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
@@ -59,22 +64,29 @@ async def compared(task: str, side: int) -> Any:
         return outputs[DEPTH if made is tasks.DepthEstimator else "matte"].numpy()[0, :, :, 0]
 
 
+def played(model: Any, task: str, node: str, folder: Path, scene: Any = SCENE, **options: Any) -> dict[str, Any]:
+    """The task of a package and what the player finds in a picture."""
+    made = compile_model(model, backend="wasm", builds=("simd128",), threads=False, task=task, task_options=options)
+    (folder / "m.webinfer").write_bytes(asyncio.run(made))
+    height, width, _ = scene.shape
+    opaque = np.concatenate([scene, np.full((height, width, 1), 255, np.uint8)], axis=2)
+    (folder / "pixels").write_bytes(opaque.tobytes())
+    (folder / "results.mjs").write_text(RESULTS)
+    files = [str(folder / name) for name in ("m.webinfer", "pixels")]
+    command = [node, str(folder / "results.mjs"), (SOURCE / "src/player.js").as_uri(), *files, str(width), str(height)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
 @pytest.mark.parametrize(
     ("task", "name", "side"),
     [("selfie-segmenter", "segmentation", 256), ("background-remover", "background-removal", 24),
      ("depth-estimator", "depth-estimation", 24)],
 )  # fmt: skip
 def test_a_mask_is_the_engines(task: str, name: str, side: int, node: str, tmp_path: Path) -> None:
-    made = compile_model(mapping(side), backend="wasm", builds=("simd128",), threads=False, task=task)
-    (tmp_path / "m.webinfer").write_bytes(asyncio.run(made))
-    opaque = np.concatenate([SCENE, np.full((HEIGHT, WIDTH, 1), 255, np.uint8)], axis=2)
-    (tmp_path / "pixels").write_bytes(opaque.tobytes())
-    (tmp_path / "masks.mjs").write_text(MASKS)
-    files = [str(tmp_path / name) for name in ("m.webinfer", "pixels")]
-    command = [node, str(tmp_path / "masks.mjs"), (SOURCE / "src/player.js").as_uri(), *files, str(WIDTH), str(HEIGHT)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
+    told = played(mapping(side), task, node, tmp_path)
     (mask,) = told["found"]
     assert (told["task"], mask["width"], mask["height"]) == (name, side, side)
     wanted = asyncio.run(compared(task, side))
@@ -83,8 +95,80 @@ def test_a_mask_is_the_engines(task: str, name: str, side: int, node: str, tmp_p
     assert np.ptp(wanted) > 0.2, "the map shows the picture"
 
 
+def boxed(found: Any) -> list[float]:
+    return [found.box.left, found.box.top, found.box.width, found.box.height, found.score]
+
+
+def told_box(found: dict[str, Any]) -> list[float]:
+    return [*(found["box"][name] for name in ("left", "top", "width", "height")), found["score"]]
+
+
+@pytest.mark.parametrize("options", [{}, {"min_score": 0.2, "most": 2, "keep_aspect": True}], ids=["plain", "options"])
+def test_objects_are_the_engines(options: dict[str, Any], node: str, tmp_path: Path) -> None:
+    labels = object_models.LABELS
+    told = played(object_models.post_processed(), "object-detector", node, tmp_path, labels=labels, **options)
+    wanted = object_models.found(object_models.post_processed(), **options)  # in a wall of another size
+    scale = np.array([WIDTH / 200, HEIGHT / 100] * 2 + [1])
+    if options:
+        with asyncio.run(tasks.ObjectDetector.create(object_models.post_processed(), labels=labels, **options)) as task:
+            wanted, scale = asyncio.run(task.detect(SCENE)), np.ones(5)
+    assert told["task"] == "object-detection"
+    assert [row["label"] for row in told["found"]] == [one.category.label for one in wanted]
+    assert len(wanted) == 2
+    for row, one in zip(told["found"], wanted, strict=True):
+        np.testing.assert_allclose(told_box(row), np.array(boxed(one)) * scale, rtol=1e-5)
+
+
+def test_bodies_of_several_people_are_the_engines(node: str, tmp_path: Path) -> None:
+    told = played(pose_models.posenet(pose_models.two(), True), "multi-pose-detector", node, tmp_path)
+    wanted = pose_models.bodies(pose_models.posenet(pose_models.two(), True), SCENE)
+    assert (told["task"], len(wanted)) == ("multi-pose", 2)
+    compared_bodies(told["found"], wanted)
+
+
+def compared_bodies(told: list[dict[str, Any]], wanted: list[Any]) -> None:
+    for row, body in zip(told, wanted, strict=True):
+        np.testing.assert_allclose(told_box(row), boxed(body), rtol=1e-4, atol=1e-3)
+        points = [row["keypoints"][name] for name in pose_models.NAMES]
+        np.testing.assert_allclose(points, body.landmarks.points(), atol=1e-3)
+        sure = [row["confidences"][name] for name in pose_models.NAMES]
+        np.testing.assert_allclose(sure, [mark.visibility for mark in body.landmarks], atol=1e-5)
+
+
+def test_masks_of_bodies_are_the_engines(node: str, tmp_path: Path) -> None:
+    source = body_models.model(body_models.maps(body_models.couple()), body_models.PICTURE)
+    told = played(source, "body-segmenter", node, tmp_path, body_models.WALL)
+    mask = body_models.segmented(source)
+    (found,) = told["found"]
+    assert (told["task"], len(mask.bodies)) == ("body-segmentation", 2)
+    assert found["names"] == list(tasks.body_segmenter.PARTS)
+    compared_bodies(found["bodies"], mask.bodies)
+    # The engine's masks are as large as the picture, the player's as the model's maps: compared on the coarser grid.
+    rows, columns = (
+        np.rint(np.linspace(0, size - 1, found[name])).astype(int)
+        for size, name in zip(body_models.SIZE, ("height", "width"), strict=True)
+    )
+    for name, wanted in zip(("values", "parts", "people"), body_models.planes(mask), strict=True):
+        ours = np.array(found[name]).reshape(found["height"], found["width"])
+        theirs = wanted[np.ix_(rows, columns)]
+        assert np.abs(ours - theirs).max() < 1e-4 if name == "values" else (ours == theirs).mean() > 0.97
+    assert {*found["people"]} == {0, 1, 2}
+
+
+def test_vectors_are_the_engines(node: str, tmp_path: Path) -> None:
+    told = played(embedding_models.classifier(), "image-embedder", node, tmp_path)
+    with asyncio.run(tasks.ImageEmbedder.create(embedding_models.classifier(), backend="wasm")) as task:
+        wanted = asyncio.run(task.embed(SCENE)).values
+    assert told["task"] == "image-embedding"
+    np.testing.assert_allclose(told["found"][0]["values"], wanted, atol=1e-5)
+    assert np.ptp(wanted) > 0.1
+
+
 def test_what_is_no_model_of_the_task_is_refused() -> None:
     with pytest.raises(ModelFormatError, match="no selfie segmentation model"):
         asyncio.run(compile_model(mapping(24), backend="wasm", task="selfie-segmenter"))
+    yolo = yolo_models.saved(np.array(yolo_models.RAW).T[None], task="detect")
+    with pytest.raises(InputError, match=r"YOLO .* without --task"):
+        asyncio.run(compile_model(yolo, backend="wasm", task="object-detector"))
     with pytest.raises(InputError, match=r"cannot be compiled into a package yet; .*depth-estimator"):
         asyncio.run(compile_model(mapping(24), backend="wasm", task="hand-landmarks"))

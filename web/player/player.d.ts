@@ -47,6 +47,32 @@ export interface Mask {
   values: Float32Array;
 }
 
+/** An object: its class's number and its label ("" if none was given). */
+export interface DetectedObject extends Category {
+  box: Detection["box"];
+}
+
+/** A body: its 17 keypoints, and how sure the model is of each. */
+export interface BodyPose extends Detection {
+  confidences: Record<string, number>;
+}
+
+/**
+ * Bodies in maps over all of the picture, of the model's own size. `parts` are numbers of `names` plus one, 0 where nobody
+ * is; `people` says in the same way to which of `bodies` a pixel belongs.
+ */
+export interface BodyMask extends Mask {
+  parts: Uint8Array;
+  people: Uint8Array;
+  names: string[];
+  bodies: BodyPose[];
+}
+
+/** What a picture looks like to a model: a vector of length 1. */
+export interface ImageEmbedding {
+  values: Float32Array;
+}
+
 /** How far loading is; `total` is 0 where it cannot be known. */
 export interface Progress {
   stage: "download" | "shaders";
@@ -79,7 +105,7 @@ export interface Model {
   /** Why this backend. */
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
-  run<Found = Detection | Category | Mask>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
   /**
    * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
    * used again: new memory for large results takes longer than to copy them.

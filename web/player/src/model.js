@@ -108,7 +108,7 @@ export class Model {
         if (found && state.input) state.bytes = new Uint8Array(found.buffer, found.byteOffset, found.byteLength);
         delete outputs[state.output];
       }
-      return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place)) : outputs;
+      return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place, this.numbers(numbers))) : outputs;
     } catch (error) {
       if (error.code === "kernel") this.plan = { lost: error.message, backend: "wasm", close: () => this.plan.close?.() };
       throw error;
@@ -133,15 +133,20 @@ export class Model {
 
   async withPicture(source, place, numbers) {
     const { task } = this.file.header;
-    const own = { ...task.numbers };
-    for (const [name, value] of Object.entries(numbers)) {
-      if (!Object.hasOwn(own, name)) throw new PlayerError("input", `${this.task} has no number ${name}; it has ${Object.keys(own).join(", ") || "none"}`);
-      own[name] = [value].flat();
-    }
-    const values = this.fed(own, task.picture.input);
+    const values = this.fed({ ...task.constants, ...this.numbers(numbers) }, task.picture.input);
     const row = this.tensors.inputs.findIndex(({ name }) => name === task.picture.input);
     values[row] = await this.pictureBytes(source, place, this.tensors.inputs[row]);
     return values;
+  }
+
+  /** The task's numbers, with those that were given in place of its own; each is a list. */
+  numbers(given) {
+    const own = { ...this.file.header.task.numbers };
+    for (const [name, value] of Object.entries(given)) {
+      if (!Object.hasOwn(own, name)) throw new PlayerError("input", `${this.task} has no number ${name}; it has ${Object.keys(own).join(", ") || "none"}`);
+      own[name] = [value].flat();
+    }
+    return own;
   }
 
   /** What the plan takes for a picture: the picture itself on a GPU, pixels in kernels' memory, or prepared numbers. */
@@ -174,7 +179,8 @@ export class Model {
       const shapes = shapesGiven(this.rows.inputs, named);
       this.tensors = await this.plan.bind(this.rows.inputs.flatMap(({ name }) => shapes.get(name)));
     }
-    return this.fed({ ...this.file.header.task?.numbers, ...named });
+    const { constants, numbers } = this.file.header.task ?? {};
+    return this.fed({ ...constants, ...numbers, ...named });
   }
 
   /** The bytes of each input but the one that a picture is for. */

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
-from webinfer.session.options import real_number
+from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks import TASKS
 from webinfer.tasks.background_remover import MATTE, BackgroundRemover, with_matte
+from webinfer.tasks.body_segmenter import PART as PART_MAP
+from webinfer.tasks.body_segmenter import PARTS, PERSON, WHOSE, BodySegmenter, with_segments
 from webinfer.tasks.classifier import CLASSES, SCORES, ImageClassifier, with_best
 from webinfer.tasks.crop import Border, InputSpec
 from webinfer.tasks.depth_estimator import DEPTH, DepthEstimator, with_depth
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
 from webinfer.tasks.gpu_image import picture_passes
+from webinfer.tasks.image_embedder import EMBEDDING, ImageEmbedder, with_embedding
+from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN
+from webinfer.tasks.multi_pose import CONFIDENCES, NAMES, MultiPoseDetector, with_poses
+from webinfer.tasks.multi_pose import MOST as MOST_BODIES
+from webinfer.tasks.object_detector import ObjectDetector
+from webinfer.tasks.object_models import MOST as MOST_OBJECTS
+from webinfer.tasks.object_models import input_spec as objects_spec
+from webinfer.tasks.object_models import with_objects
+from webinfer.tasks.pixels import ROWS_USED, pixels_of
 from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
 from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, input_spec, with_detections
 
 MOST = 5  # classes that a packaged classifier tells
+# The crop's map of tasks whose points the player brings to the picture: points stay in pixels of the input.
+UNMOVED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,10 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
         SelfieSegmenter.name: _people, "selfie-segmenter": _people,
         BackgroundRemover.name: _foreground, "background-remover": _foreground,
         DepthEstimator.name: _depth, "depth-estimator": _depth,
+        ObjectDetector.name: _objects, "object-detector": _objects,
+        MultiPoseDetector.name: _poses, "multi-pose-detector": _poses,
+        BodySegmenter.name: _bodies, "body-segmenter": _bodies,
+        ImageEmbedder.name: _vector, "image-embedder": _vector,
     }  # fmt: skip
     if name not in makers:
         known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
@@ -106,6 +123,80 @@ def _depth(model: Any, *, pixels: Pixels | None = None) -> PackagedTask:
     known = known_model(model)
     source = with_depth(model, pixels or (known.pixels if known else IMAGENET))
     return PackagedTask(DepthEstimator.name, source, lambda graph: _mask(graph, _stretched(graph), DEPTH))
+
+
+def _objects(
+    model: Any, *, labels: Sequence[str] | None = None, min_score: float = 0.5, most: int = MOST_OBJECTS,
+    pixels: Pixels | None = None, keep_aspect: bool | None = None,
+) -> PackagedTask:  # fmt: skip
+    known, most = known_model(model), whole_number("most", most, 1, MOST_OBJECTS)
+    least = real_number("min_score", min_score, high=1)
+    names = list(labels if labels is not None else known.labels if known else ())
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        if ROWS_USED in {value.name for value in graph.inputs}:
+            raise InputError(
+                f"{graph.name!r} is a YOLO with Ultralytics' metadata, which cannot be compiled with its task yet; "
+                "compile it without --task, or run it with webinfer.pipeline('object-detection')"
+            )
+        output = graph.outputs[0].name
+        return {
+            "picture": _picture(graph, objects_spec(output, graph.inputs[0].type.shape, keep_aspect)),
+            "numbers": {"min_score": [least]},
+            "decode": {"kind": "objects", "output": output, "labels": names, "most": most},
+        }
+
+    return PackagedTask(ObjectDetector.name, with_objects(model, pixels_of(model, pixels)), facts)
+
+
+def _poses(
+    model: Any, *, most: int = MOST_BODIES, min_score: float = 0.25, pixels: Pixels | None = None
+) -> PackagedTask:
+    most, least = whole_number("most", most, 1, MOST_BODIES), real_number("min_score", min_score, high=1)
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        return {
+            "picture": _picture(graph, replace(_fitted(graph), corners=True)),
+            "numbers": {"min_score": [least]}, "constants": UNMOVED,
+            "decode": {"kind": "poses", **_bodies_in(), "most": most},
+        }  # fmt: skip
+
+    return PackagedTask(MultiPoseDetector.name, with_poses(model, pixels_of(model, pixels)), facts)
+
+
+def _bodies(model: Any, *, threshold: float = 0.7, pixels: Pixels | None = None) -> PackagedTask:
+    threshold = real_number("threshold", threshold, high=1)
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        maps = {"person": PERSON, "part": PART_MAP, "whose": WHOSE}
+        return {
+            "picture": _picture(graph, _fitted(graph)),
+            "numbers": {"threshold": [threshold]}, "constants": UNMOVED,
+            "decode": {"kind": "bodies", **_bodies_in(), **maps, "parts": PARTS},
+        }  # fmt: skip
+
+    return PackagedTask(BodySegmenter.name, with_segments(model, pixels_of(model, pixels)), facts)
+
+
+def _bodies_in() -> dict[str, Any]:
+    """The outputs that `multi_pose.output_poses` makes, and the names of a body's points."""
+    return {"landmarks": LANDMARKS, "confidences": CONFIDENCES, "scores": SCORE, "names": NAMES}
+
+
+def _vector(
+    model: Any, *, features: bool = False, pixels: Pixels | None = None, keep_aspect: bool = False
+) -> PackagedTask:
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        spec = replace(_fitted(graph), keep_aspect=keep_aspect)
+        return {"picture": _picture(graph, spec), "numbers": {}, "decode": {"kind": "vector", "output": EMBEDDING}}
+
+    return PackagedTask(ImageEmbedder.name, with_embedding(model, pixels_of(model, pixels), features), facts)
+
+
+def _fitted(graph: Graph) -> InputSpec:
+    """A picture whose values are pixels, fitted into the input with black around it."""
+    _, height, width, _ = graph.inputs[0].type.shape
+    return InputSpec(PictureInput(width, height, 1.0, 0.0))
 
 
 def _stretched(graph: Graph) -> InputSpec:

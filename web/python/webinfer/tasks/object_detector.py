@@ -101,7 +101,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
             yolo = yolo_of(session.metadata)
             names = yolo.labels if yolo is not None and labels is None else names
             _check_lists(names, allow, deny)
-        spec = input_spec(session, keep_aspect)
+        spec = input_spec(session.outputs[0].name, session.inputs[0].shape, keep_aspect)
         detector = cls(session, spec, feeder, names)
         if yolo is not None:
             detector.spec = letterbox(spec.picture.width, spec.picture.height)

@@ -14,7 +14,6 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.models.layouts import PictureInput, Pixels
 from webinfer.session.plan_cache import WithPostprocessing
-from webinfer.session.session import Session
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
 from webinfer.tasks.yolo import ROWS, extend_with_rows, yolo_of
@@ -63,15 +62,17 @@ def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> W
     return WithPostprocessing(model, f"{OBJECTS}of{pixels}at{overlap}", extend, reads_metadata=True)
 
 
-def input_spec(session: Session, keep_aspect: bool | None) -> InputSpec:
+def input_spec(output: str, shape: Sequence[int], keep_aspect: bool | None) -> InputSpec:
     """How a model `with_objects` wants its pictures laid in; `keep_aspect` if it is given, else as its makers do.
+
+    `output` is the name of its table, `shape` that of its picture.
 
     Source:  RangiLyu/nanodet, nanodet/data/transform/warp.py (keep_ratio); 610265158/mobilenetv3_centernet,
              lib/core/api/face_detector.py (preprocess); TensorFlow's SSDs have a fixed_shape_resizer, which stretches
     """
-    name, (_, height, width, _) = session.outputs[0].name, session.inputs[0].shape
-    picture, keep = PictureInput(width, height, 1.0, 0.0), name != OBJECTS if keep_aspect is None else keep_aspect
-    return InputSpec.of_mediapipe(picture, keep_aspect=keep) if name == WARPED else InputSpec(picture, keep)
+    _, height, width, _ = shape
+    picture, keep = PictureInput(width, height, 1.0, 0.0), output != OBJECTS if keep_aspect is None else keep_aspect
+    return InputSpec.of_mediapipe(picture, keep_aspect=keep) if output == WARPED else InputSpec(picture, keep)
 
 
 def _rows(builder: GraphBuilder, graph: Graph) -> tuple[str, Value | None]:
