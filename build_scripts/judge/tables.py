@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from build_scripts.bench.speed_chart import speed_chart
@@ -12,6 +12,7 @@ from build_scripts.errors import BuildError
 from build_scripts.judge.special_values import table
 from build_scripts.options import switches
 from build_scripts.paths import ENGINE, ROOT
+from build_scripts.setup.published import published
 from build_scripts.site.messages import stale_files, write_files
 from build_scripts.verbs import VERBS
 
@@ -84,6 +85,26 @@ def places_table() -> str:
     return import_module("build_scripts.places.recorded").table()  # type: ignore[no-any-return]
 
 
+def models_table() -> str:
+    """Where the known models of each task come from, and which have no second source."""
+    listed = published()
+    packages = listed["packages"]
+
+    def name_of(row: Mapping[str, str]) -> str:
+        package = packages[row["package"]]
+        kind = next(kind for kind in ("requirement", "npm", "repositories") if kind in package)
+        return {"requirement": "PyPI `{}`", "npm": "npm `{}`"}.get(kind, "no package: {}").format(package[kind])
+
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for model in import_module("webinfer.models.registry").MODELS.values():
+        row = listed["files"].get(model.file)
+        sources = [] if row is None else [name_of(source) for source in (row, *row.get("also", ()))]
+        key = (model.task, sources[0] if sources else "no package; give its file", ", ".join(sources[1:]) or "none")
+        found.setdefault(key, []).append(f"`{model.name}`")
+    rows = [f"| {task} | {', '.join(names)} | {first} | {more} |" for (task, first, more), names in found.items()]
+    return "\n".join(["| For | Models | From | Second source |", "|---|---|---|---|", *sorted(rows)])
+
+
 def speeds_table() -> str:
     """How many times longer other runtimes take, by the records that the chart shows."""
     return import_module("build_scripts.bench.speed_chart").table()  # type: ignore[no-any-return]
@@ -91,14 +112,14 @@ def speeds_table() -> str:
 
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
-    "debug": debug_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
+    "debug": debug_table, "models": models_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
     "places": places_table, "speeds": speeds_table, "tolerances": tolerances_table, "verbs": verbs_table,
     "webnn": webnn_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
     "web/docs/using.md": ("operators",), "web/docs/contributing.md": ("verbs",), "web/docs/debugging.md": ("debug",),
-    "web/docs/anywhere.md": ("places",),
+    "web/docs/anywhere.md": ("places", "models"),
     "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
     "web/docs/speed.md": ("speeds",), "web/docs/webnn.md": ("webnn",),
 }  # fmt: skip

@@ -207,3 +207,15 @@ def test_a_file_of_a_repository_comes_by_its_address(monkeypatch: pytest.MonkeyP
     assert asked == ["https://models.test/a.tflite"], "kept"
     with pytest.raises(IntegrityError, match="another SHA-256"):
         run(NativeHost().fetch("published:a.tflite", fresh=True))
+
+
+def test_a_model_in_no_package_says_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    row = {"package": "r", "members": ["http://127.0.0.1:1/a.tflite"], "sha256": "0"}
+    packages = {"r": {"repositories": "models of a test", "megabytes": 1}, "n": {"npm": "n@1"}}
+    monkeypatch.setattr(published_table, "table", lambda: {"files": {"a.tflite": row}, "packages": packages})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    said = r"^a\.tflite is in no package of PyPI or npm, only in its publisher's repository, .* own, .*WEBINFER_MODELS"
+    with pytest.raises(ModelFormatError, match=said):
+        run(NativeHost().fetch("published:a.tflite"))
+    row["also"] = [{"package": "n"}]  # type: ignore[assignment]
+    assert published_table.unavailable("a.tflite") == "a.tflite cannot be fetched"

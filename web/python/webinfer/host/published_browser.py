@@ -43,7 +43,7 @@ async def published(host: Host, address: str, progress: Progress | None, fresh: 
             return await _fetched(host, row, file, progress)
         except WebinferError as error:
             problems.append(str(error))
-    raise ModelFormatError(f"{file} cannot be fetched: {'; '.join(problems)}; {HELP}")
+    raise ModelFormatError(f"{published_table.unavailable(file)}: {'; '.join(problems)}; {HELP}")
 
 
 def _package(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -86,8 +86,7 @@ class _Members(dict[str, bytes]):
 
 
 def _of_repository(row: Mapping[str, Any], file: str, progress: Progress | None) -> bytes:
-    what = f"{file} is published in a repository alone and cannot be fetched"
-    return _checked(row["members"][0], row["sha256"], what, progress)
+    return _checked(row["members"][0], row["sha256"], published_table.unavailable(file), progress)
 
 
 def _checked(url: str, sha256: str, what: str, progress: Progress | None) -> bytes:
@@ -98,7 +97,7 @@ def _checked(url: str, sha256: str, what: str, progress: Progress | None) -> byt
     try:
         data = bytes(download(url, progress))
     except ModelFormatError as error:
-        raise ModelFormatError(f"{what}: {str(error).partition('; ')[0]}; {HELP}") from error
+        raise ModelFormatError(f"{what}: {str(error).partition('; ')[0]}; give a model of your own, {HELP}") from error
     if (found := hashlib.sha256(data).hexdigest()) != sha256:
         raise IntegrityError(f"{what}: what came has another SHA-256, {found}, than {sha256}")
     return data

