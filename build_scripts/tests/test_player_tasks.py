@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tests.tasks import test_audio_classifier as sound_models
 from tests.tasks import test_body_segmenter as body_models
 from tests.tasks import test_image_embedder as embedding_models
 from tests.tasks import test_multi_pose as pose_models
@@ -162,6 +164,71 @@ def test_vectors_are_the_engines(node: str, tmp_path: Path) -> None:
     assert told["task"] == "image-embedding"
     np.testing.assert_allclose(told["found"][0]["values"], wanted, atol=1e-5)
     assert np.ptp(wanted) > 0.1
+
+
+SOUNDS = """
+import { readFileSync } from "node:fs";
+const [player, file, pcm] = process.argv.slice(2);
+const { load } = await import(player);
+const model = await load(new Uint8Array(readFileSync(file)), { backend: "wasm" });
+const samples = new Float32Array(new Uint8Array(readFileSync(pcm)).buffer);
+class AudioBuffer {
+  numberOfChannels = 2;
+  sampleRate = 16000;
+  getChannelData(i) { return samples.map((sample) => sample + (i ? 0.05 : -0.05)); }
+}
+const found = await model.run({ samples, rate: 16000 }, { min_score: 0.6 });
+const mixed = await model.run(new AudioBuffer(), { min_score: 0.6 });
+const refused = await model.run({ samples, rate: 44100 }).catch(({ code, message }) => [code, message]);
+const { scores } = await model.run(samples.slice(0, 400));
+process.stdout.write(JSON.stringify({ task: model.task, found, mixed, refused, scores: Array.from(scores.data) }));
+"""
+
+
+def loudness_file() -> bytes:
+    """The model of the classifier's own tests as a file that brings its labels."""
+    numbers = {"minus": [-1.0], "one": [1.0], "rest": [0.4]}
+    nodes = [
+        helper.make_node("ReduceMean", ["waveform"], ["mean"], axes=[0], keepdims=1),
+        helper.make_node("Mul", ["mean", "minus"], ["less"]),
+        helper.make_node("Add", ["less", "one"], ["quiet"]),
+        helper.make_node("Concat", ["quiet", "mean", "rest"], ["scores"], axis=0),
+    ]
+    graph = helper.make_graph(
+        nodes, "loudness",
+        [helper.make_tensor_value_info("waveform", TensorProto.FLOAT, [sound_models.WINDOW])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [3])],
+        [numpy_helper.from_array(np.array(value, np.float32), name) for name, value in numbers.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, {"about": "one line", "labels": "\n".join(sound_models.LABELS)})
+    return bytes(model.SerializeToString())
+
+
+def test_sounds_are_the_engines_and_labels_are_the_files(node: str, tmp_path: Path) -> None:
+    levels = np.array([0.9, 0.8, 0.1, 0.1, 0.55, 1.0], np.float32)
+    samples = np.repeat(levels, sound_models.WINDOW)[: 5 * sound_models.WINDOW + 100]  # the last window is cut short
+    made = compile_model(loudness_file(), backend="wasm", builds=("simd128",), threads=False, task="audio-classifier")
+    (tmp_path / "m.webinfer").write_bytes(asyncio.run(made))
+    (tmp_path / "pcm").write_bytes(samples.tobytes())
+    (tmp_path / "sounds.mjs").write_text(SOUNDS)
+    files = [str(tmp_path / name) for name in ("m.webinfer", "pcm")]
+    command = [node, str(tmp_path / "sounds.mjs"), (SOURCE / "src/player.js").as_uri(), *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stdout)
+    with asyncio.run(tasks.AudioClassifier.create(loudness_file(), backend="wasm", min_score=0.6)) as task:
+        wanted = asyncio.run(task.classify(samples, 16000))
+    assert told["task"] == "audio-classification"
+    assert (
+        [sound["label"] for sound in told["found"]] == [sound.label for sound in wanted] == ["loud", "quiet", "quiet"]
+    )
+    for found in (told["found"], told["mixed"]):
+        times = [(sound["start"], sound["end"], sound["score"]) for sound in found]
+        np.testing.assert_allclose(times, [(one.start, one.end, one.score) for one in wanted], atol=1e-5)
+    assert told["refused"][0] == "input"
+    assert "44100 samples a second, the model hears 16000" in told["refused"][1]
+    np.testing.assert_allclose(told["scores"], [0.1, 0.9, 0.4], atol=1e-5)
 
 
 def test_what_is_no_model_of_the_task_is_refused() -> None:

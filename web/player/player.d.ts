@@ -73,6 +73,17 @@ export interface ImageEmbedding {
   values: Float32Array;
 }
 
+/** What is heard from `start` to `end`, in seconds from the recording's start. */
+export interface Sound {
+  start: number;
+  end: number;
+  score: number;
+  label: string;
+}
+
+/** `samples` are -1..1, of one channel. The rate must be the one that the model hears. */
+export type Recording = AudioBuffer | { samples: Float32Array; rate: number };
+
 /** How far loading is; `total` is 0 where it cannot be known. */
 export interface Progress {
   stage: "download" | "shaders";
@@ -111,6 +122,8 @@ export interface Model {
    * used again: new memory for large results takes longer than to copy them.
    */
   run(inputs: Given | Record<string, Given>, options?: { into?: Record<string, Tensor> }): Promise<Record<string, Tensor>>;
+  /** What a task for sound hears in a recording; `numbers` are the task's. */
+  run(recording: Recording, numbers?: Record<string, number>): Promise<Sound[]>;
   close(): void;
 }
 

@@ -231,7 +231,12 @@ export function checkHeader(header, tensors, states) {
   }
   for (const row of [...(header.wasm ?? []), ...(header.webgpu ?? [])]) if (typeof row?.section !== "string") refuse("a plan without a section");
   for (const { threads } of header.wasm ?? []) if (!whole(threads)) refuse("a plan for no thread");
-  const picture = header.task?.picture;
+  const { picture, sound } = header.task ?? {};
+  if (sound) {
+    const heard = tensors.inputs.find(({ name }) => name === sound.input);
+    if (!whole(sound.window) || heard?.dtype !== "float32" || heard.length !== sound.window) refuse(`windows of ${sound.window} samples do not fill ${sound.input}`);
+    if (!(whole(sound.rate) >= 1)) refuse(`${sound.rate} samples a second`);
+  }
   if (!picture) return;
   const { width, height, scale, offset, input } = picture;
   const row = tensors.inputs.find(({ name }) => name === input);

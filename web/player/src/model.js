@@ -5,6 +5,7 @@ import { PlayerError, formed, typed } from "./errors.js";
 import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
+import { recordingOf, soundsIn, windowsOf } from "./recordings.js";
 import { DECODERS } from "./results.js";
 import { shapesGiven } from "./sizes.js";
 import { bytesOf, outputOf, tensorsOf } from "./tensors.js";
@@ -95,12 +96,28 @@ export class Model {
   async runNow(given, numbers) {
     if (!this.file) throw new PlayerError("closed", `package ${this.name} is closed; load it again`);
     if (this.plan.lost) await this.revive();
+    const recording = this.file.header.task?.sound && recordingOf(given);
+    if (recording) return this.hear(recording, this.numbers(numbers));
     const picture = isPicture(given);
     const place = picture ? this.placeOf(given) : null;
     const values = picture ? await this.withPicture(given, place, numbers) : await this.withTensors(given);
+    const outputs = await this.outputsOf(values, picture ? undefined : numbers.into);
+    return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place, this.numbers(numbers))) : outputs;
+  }
+
+  /** What is heard in a recording, window after window. */
+  async hear(recording, { min_score: [least] }) {
+    const { sound, decode } = this.file.header.task;
+    const windows = [];
+    for (const part of windowsOf(recording, sound)) windows.push((await this.outputsOf(this.fed({ [sound.input]: part })))[decode.scores].data);
+    return formed(() => soundsIn(windows, decode, sound.window / sound.rate, recording.samples.length / sound.rate, least));
+  }
+
+  /** One inference: outputs by name, in the memory of those of `into`. */
+  async outputsOf(values, into) {
     try {
       const rows = this.tensors.outputs;
-      const bytes = rows.map((row) => bytesOf(numbers.into?.[row.name] ?? new Uint8Array(row.nbytes), row));
+      const bytes = rows.map((row) => bytesOf(into?.[row.name] ?? new Uint8Array(row.nbytes), row));
       await this.plan.run(values, bytes);
       const outputs = Object.fromEntries(rows.map((row, i) => [row.name, outputOf(bytes[i], row)]));
       for (const state of this.states) {
@@ -108,7 +125,7 @@ export class Model {
         if (found && state.input) state.bytes = new Uint8Array(found.buffer, found.byteOffset, found.byteLength);
         delete outputs[state.output];
       }
-      return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place, this.numbers(numbers))) : outputs;
+      return outputs;
     } catch (error) {
       if (error.code === "kernel") this.plan = { lost: error.message, backend: "wasm", close: () => this.plan.close?.() };
       throw error;

@@ -2,6 +2,7 @@
 
 import { PlayerError } from "./errors.js";
 import { isPicture, pixelsOf } from "./pictures.js";
+import { recordingOf } from "./recordings.js";
 import { startWorker } from "./workers.js";
 
 const FACTS = ["name", "task", "inputs", "outputs", "backend", "threads", "choice"];
@@ -40,6 +41,7 @@ export class RemoteModel {
 
   /** As Model.run of model.js. */
   async run(given, numbers = {}) {
+    if (given?.constructor?.name === "AudioBuffer") return this.call("run", [recordingOf(given), numbers], []);
     if (!isPicture(given) || given.constructor.name === "ImageData") return this.call("run", [given, numbers], []);
     const bitmap = await createImageBitmap(given).catch(() => pixelsOf(given));
     return this.call("run", [bitmap, numbers], bitmap instanceof ImageData ? [] : [bitmap]);

@@ -13,6 +13,8 @@ from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks import TASKS
+from webinfer.tasks.audio import MAX_RATE
+from webinfer.tasks.audio_classifier import AudioClassifier, check_sound, labels_of
 from webinfer.tasks.background_remover import MATTE, BackgroundRemover, with_matte
 from webinfer.tasks.body_segmenter import PART as PART_MAP
 from webinfer.tasks.body_segmenter import PARTS, PERSON, WHOSE, BodySegmenter, with_segments
@@ -62,6 +64,7 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
         MultiPoseDetector.name: _poses, "multi-pose-detector": _poses,
         BodySegmenter.name: _bodies, "body-segmenter": _bodies,
         ImageEmbedder.name: _vector, "image-embedder": _vector,
+        AudioClassifier.name: _sounds, "audio-classifier": _sounds,
     }  # fmt: skip
     if name not in makers:
         known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
@@ -191,6 +194,28 @@ def _vector(
         return {"picture": _picture(graph, spec), "numbers": {}, "decode": {"kind": "vector", "output": EMBEDDING}}
 
     return PackagedTask(ImageEmbedder.name, with_embedding(model, pixels_of(model, pixels), features), facts)
+
+
+def _sounds(
+    model: Any, *, labels: Sequence[str] | None = None, rate: int = 16000, min_score: float = 0.3
+) -> PackagedTask:
+    rate, least = whole_number("rate", rate, 1000, MAX_RATE), real_number("min_score", min_score, high=1)
+    known = dict[str, str]()  # of the file, which the compiled graph no longer knows
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        check_sound(graph.name, [v.type for v in graph.inputs], [v.type for v in graph.outputs])
+        (heard,), (scores,) = graph.inputs, graph.outputs
+        names = labels_of(graph.name, scores.type.shape[-1], labels, known)
+        return {
+            "sound": {"input": heard.name, "window": heard.type.shape[-1], "rate": rate},
+            "numbers": {"min_score": [least]},
+            "decode": {"kind": "sounds", "scores": scores.name, "labels": names},
+        }
+
+    def remember(graph: Graph) -> None:
+        known.update(graph.metadata)
+
+    return PackagedTask(AudioClassifier.name, WithPostprocessing(model, "sounds", remember, reads_metadata=True), facts)
 
 
 def _fitted(graph: Graph) -> InputSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webinfer.errors import InputError, ModelFormatError
@@ -71,11 +71,8 @@ class AudioClassifier(Task[AudioSegment]):
         least = real_number("min_score", min_score, 1)
         session = await load(model, backend=backend, progress=progress, host=host or current())
         with closed_on_error(session):
-            _check(session)
-            names = tuple(labels) if labels is not None else _labels_of(session)
-            classes = session.outputs[0].shape[-1]
-            if len(names) != classes:
-                raise ModelFormatError(f"{session.name!r} tells {classes} classes apart; {len(names)} labels are known")
+            check_sound(session.name, session.inputs, session.outputs)
+            names = labels_of(session.name, session.outputs[0].shape[-1], labels, session.metadata)
             await session.warmup()
         task = cls(session, names, rate)
         task.most, task.min_score = most, least
@@ -166,22 +163,28 @@ class AudioClassifier(Task[AudioSegment]):
         self._listener.close()
 
 
-def _check(session: Session) -> None:
-    shapes = [info.shape for info in session.inputs], [info.shape for info in session.outputs]
-    inputs, outputs = ([shape for shape in some if all(n == 1 for n in shape[:-1])] for some in shapes)
-    fits = len(shapes[0]) == len(shapes[1]) == 1 and inputs and outputs and inputs[0][-1] >= SHORTEST
-    if not fits or not session.inputs[0].dtype.is_float or not session.outputs[0].dtype.is_float:
+def check_sound(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Raises ModelFormatError unless these have the shapes and element types of a model that classifies sound."""
+    shapes = [one.shape for one in inputs], [one.shape for one in outputs]
+    given, found = ([shape for shape in some if all(n == 1 for n in shape[:-1])] for some in shapes)
+    fits = len(shapes[0]) == len(shapes[1]) == 1 and given and found and given[0][-1] >= SHORTEST
+    if not fits or not inputs[0].dtype.is_float or not outputs[0].dtype.is_float:
         raise ModelFormatError(
-            f"{session.name!r} does not classify sound: inputs {shapes[0]}, outputs {shapes[1]}; needed are a window "
+            f"{name!r} does not classify sound: inputs {shapes[0]}, outputs {shapes[1]}; needed are a window "
             "of samples and a score of each class, both float32"
         )
 
 
-def _labels_of(session: Session) -> tuple[str, ...]:
-    """The labels in the file's metadata: a line each."""
-    classes = session.outputs[0].shape[-1]
-    for words in session.metadata.values():
-        lines = words.splitlines()
-        if len(lines) == classes:
+def labels_of(name: str, classes: int, given: Sequence[str] | None, metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of a model's classes: as given, else those in the file's metadata, a line each.
+
+    Raises:  InputError if the file brings none; ModelFormatError if they are more or fewer than the classes
+    """
+    if given is not None:
+        if len(given) != classes:
+            raise ModelFormatError(f"{name!r} tells {classes} classes apart; {len(given)} labels are known")
+        return tuple(given)
+    for words in metadata.values():
+        if len(lines := words.splitlines()) == classes:
             return tuple(lines)
-    raise InputError(f"the file of {session.name!r} brings no labels of its {classes} classes; give labels=…")
+    raise InputError(f"the file of {name!r} brings no labels of its {classes} classes; give labels=…")
