@@ -7,9 +7,6 @@
 //   Needs: CI % 4 == 0, CO % 4 == 0, stride 1, no padding, one group, packed_4x8_integer_dot_product.
 //   Dispatch: (rows * CO/4) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = 1u;

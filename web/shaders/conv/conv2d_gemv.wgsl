@@ -9,9 +9,6 @@
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
 //   Dispatch: (ceil(pixels/ROWS) * ceil(CO/4)) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const ROWS: u32 = {{ rows }}u;

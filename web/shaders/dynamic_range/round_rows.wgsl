@@ -3,9 +3,6 @@
 //   x, y [ROWS, D] float32
 //   Dispatch: (ROWS) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

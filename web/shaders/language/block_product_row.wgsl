@@ -8,9 +8,6 @@
 //   Needs: K % 32 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
 //   Dispatch: (ceil(N / ROWS)) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 // of y

@@ -8,9 +8,6 @@
 //   Needs: D % 4 == 0, D / 4 <= WG.
 //   Dispatch: (ROWS * H) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

@@ -7,9 +7,6 @@
 //   logit; above(bound) is the weight and the number of the logits whose rank is at least the bound.
 //   Dispatch: one workgroup
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

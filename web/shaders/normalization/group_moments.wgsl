@@ -6,9 +6,6 @@
 //   factor  [N, C]         1 / sqrt(variance of the group + epsilon), times the scale
 //   Dispatch: (N * GROUPS) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

@@ -4,9 +4,6 @@
 //   READS: quads of a row that an invocation keeps in registers, or 0 for rows that are no whole quads or too long
 //   Dispatch: (ROWS) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

@@ -4,9 +4,6 @@
 //   x [O, D, I], y [O, I] integers, written in quads
 //   Dispatch: (ceil(O*I / 4)) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = 1u;

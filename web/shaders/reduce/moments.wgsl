@@ -6,9 +6,6 @@
 //   QUADS: four neighbouring lines lie in one quad of x (I % 4 == 0)
 //   Dispatch: (O * P * ceil(I / 4)) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

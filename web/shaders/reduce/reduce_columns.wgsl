@@ -4,18 +4,9 @@
 //   Needs: I % 4 == 0.
 //   Dispatch: (O * I/4) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const READERS: u32 = 1u;
-{$ include "_reduce.wgsl" $}
-$$ if subgroups
-{$ include "_reduce_subgroup.wgsl" $}
-$$ endif
-{$ include "_workgroup_reduce.wgsl" $}
-{$ include "_each_workgroup.wgsl" $}
+{$ include "_reduce_together.wgsl" $}
 
 fn units() -> u32 { return params.count / 4u; }
 fn compute(quad: u32, local: u32) {

@@ -6,18 +6,9 @@
 //   QUADS: four neighbours lie in one quad of x (INNER: I % 4 == 0, else D % 4 == 0 and PART % 4 == 0)
 //   Dispatch: (O * P * ceil(I / 4)) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const READERS: u32 = 1u;
-{$ include "_reduce.wgsl" $}
-$$ if subgroups
-{$ include "_reduce_subgroup.wgsl" $}
-$$ endif
-{$ include "_workgroup_reduce.wgsl" $}
-{$ include "_each_workgroup.wgsl" $}
+{$ include "_reduce_together.wgsl" $}
 
 const LANES = vec4<u32>(0u, 1u, 2u, 3u);
 

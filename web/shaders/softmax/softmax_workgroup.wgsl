@@ -3,9 +3,6 @@
 //   x, y [O, D, I] float32, lines along D
 //   Dispatch: (O*I) workgroups
 
-$$ if subgroups
-enable subgroups;
-$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;

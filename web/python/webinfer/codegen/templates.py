@@ -179,6 +179,7 @@ def render(
 def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:
     check_variables(name, variables)
     op = variables.get("op")
+    head = f"enable subgroups;\n{head}" if variables.get("subgroups") else head  # such lines come first
     generated: dict[str, str | bool] = {"prelude": head}
     if isinstance(op, FormulaName):
         formula = shader_function(op, bool(variables["integer"]), bool(variables.get("wide")))

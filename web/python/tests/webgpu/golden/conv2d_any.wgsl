@@ -4,6 +4,7 @@
 //   w  [groups, KH, KW, CG, ceil(OG/4)]    vec4 of output channels, packed at load, zeros behind OG
 //   y  [N, OH, OW, CO]                     written in quads, or one by one if OG % 4 != 0
 //   CG = CI/groups, OG = CO/groups.  Padded taps count as 0.
+//   TRANSPOSED: the other way round: input pixel iy reaches the output pixels iy*stride + ky*dilation - pad
 //   Dispatch: (pixels * groups * ceil(OG/4) / WG)
 
 // Generated from the lowering's signature.

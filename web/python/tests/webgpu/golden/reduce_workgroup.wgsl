@@ -22,6 +22,10 @@ struct Params {
 }
 @group(0) @binding(2) var<uniform> params: Params;
 const WG: u32 = 64u;
+// _reduce_together: what workgroups need of which each reduces one unit of y together, by `compute(unit, local)`.
+//
+//   Needs: as _each_workgroup; `workgroup_reduce` gives the result to the first invocation.
+
 const READERS: u32 = 1u;
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //

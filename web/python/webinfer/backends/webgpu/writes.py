@@ -64,7 +64,7 @@ EXTENTS: dict[str, Extent] = {
         _pixels,
     ),
     **dict.fromkeys(("conv2d_dot_4x1", "conv2d_image_4x4", "depthwise_4x1", "depthwise_vec4"), _rows),
-    **dict.fromkeys(("conv2d_any", "conv_transpose2d"), _groups),
+    "conv2d_any": _groups,
     **dict.fromkeys(("cumulative_sum", "softmax_lines", "softmax_workgroup"), _lines),
     **dict.fromkeys(("layer_norm", "round_rows", "short_softmax"), lambda p: p["rows"] * p["depth"]),
     "attention": lambda p: p["heads"] * p["queries"] * p["e"],

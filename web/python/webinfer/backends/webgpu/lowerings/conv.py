@@ -185,7 +185,7 @@ def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
     n, oh, ow, _ = y.type.shape
     p = product(node, target)
     place, after = destination(y, target, single=bool(og % 4))
-    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0}
+    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0, "transposed": False}
     weights = conv_columns(p.w, (co, kh, kw, cg), a.groups, target)
     sizes = u32(pixels=n * oh * ow, groups=a.groups, ci=cg * a.groups, cg=cg, og=og, og4=og4)
     main = Dispatch(

@@ -66,7 +66,7 @@ def _shares(lines: int, cells: int, width: int, quads: int, target: Target) -> t
 
 
 def _gathered(node: Node, target: Target) -> list[Dispatch]:
-    """conv_transpose2d: each invocation gathers the input pixels that reach its output pixel."""
+    """conv2d_any, transposed: each invocation gathers the input pixels that reach its output pixel."""
     x, y, a = node.required_input(0), node.output, node.attrs
     og, kh, kw, ci = node.required_input(1).type.shape
     cg, og4, taps = ci // a.groups, -(-og // 4), kh * kw
@@ -78,10 +78,10 @@ def _gathered(node: Node, target: Target) -> list[Dispatch]:
     copy = StridedCopy(0, (a.groups, taps, cg, og), 0, strides, 0, targets)
     weights = packed_columns(p.w, copy, (a.groups, kh, kw, cg, width), ("transpose", a.groups), target)
     place, after = destination(y, target, single=bool(og % 4))
-    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0}
+    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0, "transposed": True}
     sizes = u32(pixels=n * oh * ow, groups=a.groups, ci=ci, cg=cg, og=og, og4=og4)
     main = Dispatch(
-        "conv_transpose2d", variables, (read("x", x), read("w", weights), *p.bindings, place),
+        "conv2d_any", variables, (read("x", x), read("w", weights), *p.bindings, place),
         (*sizes, *image_params(x, y, a), *p.params), groups_for(n * oh * ow * a.groups * og4, target), "gathered",
     )  # fmt: skip
     return [*p.before, main, *after]

@@ -67,7 +67,13 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         *i32(pad_top=0, pad_left=0),
     )
     if variant == "any":
-        variables = p.variables | {"workgroup": WORKGROUP, "kh": 1, "kw": 1, "og_quads": n % 4 == 0}
+        variables = p.variables | {
+            "workgroup": WORKGROUP,
+            "kh": 1,
+            "kw": 1,
+            "og_quads": n % 4 == 0,
+            "transposed": False,
+        }
         params = (*u32(pixels=rows, groups=1, ci=k, cg=k, og=n, og4=n4), *flat, *p.params)
         main = Dispatch("conv2d_any", variables, bindings, params, groups_for(rows * n4, target), "odd inner size")
         return [*p.before, main, *after]
