@@ -56,39 +56,32 @@ static void copy_window(float *to, const float *image, int32_t ih, int32_t iw, i
   }
 }
 
+// acc += one value of each window, the first of them at p, times a row of weights.
+INLINE void add_value(v4f acc[MR][NV], const float *p, const float *w) {
+  const v4f b0 = v4f_load(w), b1 = v4f_load(w + 4);
+  UNROLL for (int r = 0; r < MR; r++) {
+    const v4f s = v4f_load_splat(p + r * STEP);
+    acc[r][0] = v4f_madd(s, b0, acc[r][0]);
+    PIN(acc[r][0]);
+    acc[r][1] = v4f_madd(s, b1, acc[r][1]);
+    PIN(acc[r][1]);
+  }
+}
+
 // acc += the windows that begin at p, p + STEP, ... with `pitch` floats between their rows.
 INLINE void add_window(v4f acc[MR][NV], const float *p, int32_t pitch, const float *w) {
   NO_UNROLL for (int32_t ky = 0; ky < K; ky++) {
     PIN(p);
     PIN(w);
 #if GATHERS
-    int32_t k = 0;
-    NO_UNROLL for (; k + 2 <= RUN; k += 2) {
-      v4f b[2][NV];
-      UNROLL for (int u = 0; u < 2; u++) {
-        UNROLL for (int j = 0; j < NV; j++) b[u][j] = v4f_load(w + (k + u) * NR + 4 * j);
-      }
-      UNROLL for (int r = 0; r < MR; r++) v4f_madd_two(acc[r], v4f_load_half(p + r * STEP + k), b[0], b[1], NV);
+    NO_UNROLL for (int32_t k = 0; k + 2 <= RUN; k += 2) {
+      const float *a[MR];
+      UNROLL for (int r = 0; r < MR; r++) a[r] = p + r * STEP + k;
+      multiply_two(acc, a, w + k * NR, NV);
     }
-    if (k < RUN) {
-      const v4f b0 = v4f_load(w + k * NR), b1 = v4f_load(w + k * NR + 4);
-      UNROLL for (int r = 0; r < MR; r++) {
-        const v4f s = v4f_load_splat(p + r * STEP + k);
-        acc[r][0] = v4f_madd(s, b0, acc[r][0]);
-        acc[r][1] = v4f_madd(s, b1, acc[r][1]);
-      }
-    }
+    if (RUN % 2) add_value(acc, p + RUN - 1, w + (RUN - 1) * NR);
 #else
-    UNROLL_RUN for (int k = 0; k < RUN; k++) {
-      const v4f b0 = v4f_load(w + k * NR), b1 = v4f_load(w + k * NR + 4);
-      UNROLL for (int r = 0; r < MR; r++) {
-        const v4f s = v4f_load_splat(p + r * STEP + k);
-        acc[r][0] = v4f_madd(s, b0, acc[r][0]);
-        PIN(acc[r][0]);
-        acc[r][1] = v4f_madd(s, b1, acc[r][1]);
-        PIN(acc[r][1]);
-      }
-    }
+    UNROLL_RUN for (int k = 0; k < RUN; k++) add_value(acc, p + k, w + k * NR);
 #endif
     p += pitch;
     w += RUN * NR;

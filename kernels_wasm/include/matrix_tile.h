@@ -30,14 +30,8 @@ INLINE const float *multiply_whole(v4f acc[MR][NV], const float *const rows[MR],
   NO_UNROLL for (int32_t k = length; k > 0; k -= 2) {
     PIN(w);
     UNROLL for (int r = 0; r < MR; r++) PIN(a[r]);
-    v4f b[2][NV];
-    UNROLL for (int u = 0; u < 2; u++) {
-      UNROLL for (int j = 0; j < nv; j++) b[u][j] = v4f_load(w + u * NR + 4 * j);
-    }
-    UNROLL for (int r = 0; r < MR; r++) {
-      v4f_madd_two(acc[r], v4f_load_half(a[r]), b[0], b[1], nv);
-      a[r] += 2;
-    }
+    multiply_two(acc, a, w, nv);
+    UNROLL for (int r = 0; r < MR; r++) a[r] += 2;
     w += 2 * NR;
   }
 #else

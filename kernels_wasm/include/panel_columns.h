@@ -57,13 +57,13 @@ INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], Columns w, int at)
 }
 
 #if GATHERS && MR > 1
-// Two k: acc += a[.][0..1] * w[0..1][.].
-INLINE void multiply_two(v4f acc[MR][NV], const float *a[MR], Columns w) {
+// Two k: acc += a[.][0..1] * w[0..1][.], the first nv vectors of columns.
+INLINE void multiply_two(v4f acc[MR][NV], const float *const a[MR], Columns w, const int nv) {
   v4f b[2][NV];
   UNROLL for (int u = 0; u < 2; u++) {
-    UNROLL for (int j = 0; j < NV; j++) b[u][j] = load_columns(w, u, j);
+    UNROLL for (int j = 0; j < nv; j++) b[u][j] = load_columns(w, u, j);
   }
-  UNROLL for (int r = 0; r < MR; r++) v4f_madd_two(acc[r], v4f_load_half(a[r]), b[0], b[1], NV);
+  UNROLL for (int r = 0; r < MR; r++) v4f_madd_two(acc[r], v4f_load_half(a[r]), b[0], b[1], nv);
 }
 #endif
 
@@ -76,7 +76,7 @@ INLINE Columns multiply(v4f acc[MR][NV], const float *const rows[MR], Columns w,
   NO_UNROLL for (; k >= 2; k -= 2) {
     UNROLL for (int p = 0; p < PANELS; p++) PIN_COLUMNS(w, p * (PANEL / 4));
     UNROLL for (int r = 0; r < MR; r++) PIN(a[r]);
-    multiply_two(acc, a, w);
+    multiply_two(acc, a, w, NV);
     UNROLL for (int r = 0; r < MR; r++) a[r] += 2;
     w = next_rows(w, 2);
   }
