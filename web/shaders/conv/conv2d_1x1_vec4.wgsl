@@ -10,6 +10,7 @@
 const WG: u32 = {{ workgroup }}u;
 const TILE: u32 = {{ tile }}u;
 {$ include "_epilogue.wgsl" $}
+{$ include "_put.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -36,17 +37,5 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
             sum[t] += v.x * w0 + v.y * w1 + v.z * w2 + v.w * w3;
         }
     }
-    for (var t = 0u; t < TILE; t++) {
-        let pixel = first + t;
-        if (pixel < params.pixels) {
-            let v = finish(sum[t], pixel, c4);
-            $$ if co_quads
-            store4_y(pixel * params.co4 + c4, v);
-            $$ else
-            for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
-                store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
-            }
-            $$ endif
-        }
-    }
+    for (var t = 0u; t < TILE; t++) { put(first + t, c4, sum[t]); }
 }

@@ -209,11 +209,6 @@ def whole(number: Any) -> Any:
     return number if isinstance(number, Size) else int(number)
 
 
-def is_number(size: object) -> bool:
-    """Whether this is the size of an axis: an integer, or one that follows symbols; no name and no "?"."""
-    return isinstance(size, (int, Size))
-
-
 def hint_of(size: Any) -> Any:
     """The number that a size has at the hint of its trace; anything else as it is. Asks nothing."""
     return size.hint if isinstance(size, Size) else size

@@ -187,11 +187,6 @@ async def _hashes(file: KeptFile) -> list[str]:
     return found
 
 
-async def is_kept(sha256: str) -> bool:
-    """Whether a file is here as a whole, as far as its note says."""
-    return await _note(sha256) is not None
-
-
 async def kept(published: Sequence[str]) -> KeptFile | None:
     """The file with one of these SHA-256, if it is here and whole; a damaged one is removed, and the log says so.
 

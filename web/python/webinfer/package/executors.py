@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import GpuExecutor, MemoryReport, PlanRow, Recording
+from webinfer.backends.base import Executor, GpuExecutor, MemoryReport, PlanRow, Recording
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.errors import ClosedError, DeviceLostError, InputError, ModelFormatError
 from webinfer.graph.ir import Graph, Node, Value
@@ -19,12 +19,26 @@ from webinfer.tensor import Tensor
 NO_GRAPH = "a package holds no graph to look into; verify the model that it was compiled from"
 
 
-def packaged_rows(backend: str, kernels: Sequence[Any]) -> list[PlanRow]:
-    """The steps of a plan of which nothing is known but kernels."""
-    return [PlanRow(i, "", "", backend, str(k), "", 0, 0, "compiled into the package") for i, k in enumerate(kernels)]
+class WithoutGraph(Executor):
+    """A plan of which nothing is known but the names of the kernels that an inference calls."""
+
+    _names: Sequence[Any]
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The kernels that an inference calls."""
+        why = "compiled into the package"
+        return [PlanRow(i, "", "", self.backend, str(name), "", 0, 0, why) for i, name in enumerate(self._names)]
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Never yields.
+
+        Raises:  InputError
+        """
+        raise InputError(NO_GRAPH)
+        yield
 
 
-class PackagedWasm(LoadedPlan):
+class PackagedWasm(WithoutGraph, LoadedPlan):
     """A plan of a package in the memory of an instance of the package's own kernels."""
 
     def __init__(self, graph: Graph, package: Package, section: str, kernels: Kernels, host: Host) -> None:
@@ -48,18 +62,6 @@ class PackagedWasm(LoadedPlan):
             prepare, count = map(whole, plan["prepare"])
             kernels.run(prepare, 0, count)
 
-    def rows(self) -> Sequence[PlanRow]:
-        """The kernels that an inference calls."""
-        return packaged_rows("wasm", self._names)
-
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Never yields.
-
-        Raises:  InputError
-        """
-        raise InputError(NO_GRAPH)
-        yield
-
 
 def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
     """Whether a plan is for a device: it has the features, and its name all words of `named` and one of `adapters`."""
@@ -68,7 +70,7 @@ def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
     return {*row["features"]} <= device.features and known and {*row["named"]} <= {*words}
 
 
-class PackagedGpu(GpuExecutor):
+class PackagedGpu(WithoutGraph, GpuExecutor):
     """A plan of a package on a GPU device."""
 
     backend = "webgpu"
@@ -88,6 +90,7 @@ class PackagedGpu(GpuExecutor):
         weights = package.section("weights")
         self._writes = [(_number(b, self._sizes), weights[whole(at) : at + whole(n)]) for b, at, n in plan["writes"]]
         self._prepare, self._freed = whole(plan["prepare"]), [_number(b, self._sizes) for b in plan["freed"]]
+        self._names = [label for label, _, _, _ in self._dispatches[self._prepare :]]
         pairs = zip(graph.inputs, plan["inputs"], strict=True)
         self._inputs = {v.name: _number(buffer, self._sizes) for v, buffer in pairs}
         ends = zip(graph.outputs, plan["outputs"], strict=True)
@@ -162,21 +165,9 @@ class PackagedGpu(GpuExecutor):
         """
         raise InputError(NO_GRAPH)
 
-    def rows(self) -> Sequence[PlanRow]:
-        """The shaders that an inference runs."""
-        return packaged_rows("webgpu", [label for label, _, _, _ in self._dispatches[self._prepare :]])
-
     def memory(self) -> MemoryReport:
         """As it was when the model was compiled."""
         return self._memory
-
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Never yields.
-
-        Raises:  InputError
-        """
-        raise InputError(NO_GRAPH)
-        yield
 
     async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
         """Milliseconds of each dispatch, averaged over a few repeats."""

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import PlanRow, RegimeExecutor
+from webinfer.backends.base import RegimeExecutor
 from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.backends.wasm.restored_words import RestoredSizedExecutor, RestoredWords
 from webinfer.backends.webgpu.sized_steps import SizedSteps
 from webinfer.errors import InputError
 from webinfer.graph.compiled import CompiledGraph
-from webinfer.graph.ir import Node, Value
 from webinfer.graph.stored_trace import restored
 from webinfer.graph.trace import Trace
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Kernels
 from webinfer.lowering.restored_sizes import RestoredSizes
 from webinfer.package.container import Package
-from webinfer.package.executors import NO_GRAPH, PackagedGpu, packaged_rows
+from webinfer.package.executors import PackagedGpu, WithoutGraph
 from webinfer.package.proofs import check_bindings, check_open_wasm, whole
 from webinfer.plan.blocks import ALIGNMENT
-from webinfer.tensor import Tensor
 
 SHOWN = 4  # guards of a regime that an error lists
 
 
-class PackagedOpenWasm(RestoredSizedExecutor):
+class PackagedOpenWasm(WithoutGraph, RestoredSizedExecutor):
     """One regime of a package in the memory of an instance of the package's own kernels, where the others lie too."""
 
     def __init__(
@@ -34,18 +32,6 @@ class PackagedOpenWasm(RestoredSizedExecutor):
     ) -> None:
         super().__init__(graph, facts, words, host, memory)
         self.graph, self._names = graph, facts["steps"]
-
-    def rows(self) -> Sequence[PlanRow]:
-        """The kernels that an inference calls."""
-        return packaged_rows("wasm", self._names)
-
-    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Never yields.
-
-        Raises:  InputError
-        """
-        raise InputError(NO_GRAPH)
-        yield
 
 
 class PackagedOpenGpu(PackagedGpu, RegimeExecutor):

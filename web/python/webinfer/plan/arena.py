@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from webinfer.errors import REPORT, CompilerError
 from webinfer.plan.blocks import Block
@@ -108,12 +108,17 @@ def _release(free: list[tuple[int, int]], block: Block) -> None:
     free.insert(at, (start, end - start))
 
 
-def lower_bound(blocks: Sequence[Block]) -> int:
+def lower_bound(blocks: Iterable[Block]) -> int:
     """Bytes that live at the busiest step: no arena can be smaller."""
+    return most_live((block.first, block.last, block.span) for block in blocks)
+
+
+def most_live(lives: Iterable[tuple[int, int, int]]) -> int:
+    """Bytes at the busiest step; each row has a first step, a last one, and the bytes that live in between."""
     changes: dict[int, int] = {}
-    for block in blocks:
-        changes[block.first] = changes.get(block.first, 0) + block.span
-        changes[block.last + 1] = changes.get(block.last + 1, 0) - block.span
+    for first, last, nbytes in lives:
+        changes[first] = changes.get(first, 0) + nbytes
+        changes[last + 1] = changes.get(last + 1, 0) - nbytes
     live = peak = 0
     for step in sorted(changes):
         live += changes[step]

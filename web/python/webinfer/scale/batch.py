@@ -23,7 +23,6 @@ from webinfer.version import VERSION
 
 PART_ROWS = 1024  # of a part: some seconds of work for most models, and few files for a million rows
 MAX_PART_ROWS = 1 << 24
-KEEP_ALL = "*"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,17 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     v += load4_bias(c4);
     return activate(v);
 }
+// _put: put(pixel, c4, sum) finishes a sum of products and stores it as channels 4*c4..4*c4+3 of a pixel.
+//
+//   What lies outside of y [pixels, CO] is left out.
+//   Needs: _epilogue, a binding y, params.pixels, params.co4 (quads of channels, the last one filled up), params.co.
+
+fn put(pixel: u32, c4: u32, sum: w_v) {
+    if (pixel >= params.pixels || c4 >= params.co4) { return; }
+    let v = finish(sum, pixel, c4);
+    store4_y(pixel * params.co4 + c4, v);
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let index = gid.x + gid.y * groups.x * WG;
@@ -122,11 +133,5 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
             }
         }
     }
-    for (var t = 0u; t < TILE; t++) {
-        let pixel = first + t;
-        if (pixel < params.pixels) {
-            let v = finish(sum[t], pixel, c4);
-            store4_y(pixel * params.co4 + c4, v);
-        }
-    }
+    for (var t = 0u; t < TILE; t++) { put(first + t, c4, sum[t]); }
 }

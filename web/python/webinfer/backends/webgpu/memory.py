@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from webinfer.plan.arena import most_live
+
 
 class Home(enum.StrEnum):
     """How long a block is needed: `resident` always, `pooled` while run steps use it, `staged` only during load.
@@ -82,12 +84,4 @@ def assign_pooled(blocks: Sequence[Block], first_buffer: int) -> list[int]:
 
 def busiest(blocks: Sequence[Block]) -> int:
     """Bytes that are needed at the busiest step: no assignment of buffers can do with fewer."""
-    changes: dict[int, int] = {}
-    for block in blocks:
-        changes[block.first] = changes.get(block.first, 0) + block.nbytes
-        changes[block.last + 1] = changes.get(block.last + 1, 0) - block.nbytes
-    live = peak = 0
-    for step in sorted(changes):
-        live += changes[step]
-        peak = max(peak, live)
-    return peak
+    return most_live((block.first, block.last, block.nbytes) for block in blocks)

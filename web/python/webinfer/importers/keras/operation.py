@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,4 +212,3 @@ class Operation(BaseOperation):
 
 
 Convert = ConvertAny[Operation]
-Activate = Callable[[Operation, Value, Any], Value]

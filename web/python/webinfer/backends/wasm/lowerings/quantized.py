@@ -157,10 +157,7 @@ def _as_float(builder: Builder, value: Value) -> Value:
 def add(node: Node, builder: Builder) -> None:
     """Sums and differences with fixed-point factors of 21 bits."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    if not _one_byte_type(node):
-        through_float(binary)(node, builder)
-        return
-    factors = sum_factors(a.type, b.type, y.type)
+    factors = sum_factors(a.type, b.type, y.type) if _one_byte_type(node) else None
     if factors is None:
         through_float(binary)(node, builder)
         return
