@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.importers.tflite_writer import Writer
-from tests.session.test_session import model
+from tests.session.models import model
 
 from webinfer.cli import _save, main
 from webinfer.dtypes import DType
@@ -114,7 +114,7 @@ def test_an_output_without_elements_is_printed(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_open_sizes_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.session.test_session import open_model
+    from tests.session.models import open_model
 
     path = tmp_path / "open.tflite"
     path.write_bytes(open_model())

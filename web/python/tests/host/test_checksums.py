@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.session.test_session import model
+from tests.session.models import model
 
 import webinfer
 from build_scripts.kernels.compile import with_checksum

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.host.hub_server import Hub, served_hub
-from tests.session.test_session import model
+from tests.session.models import model
 
 import webinfer
 from webinfer.cli import main

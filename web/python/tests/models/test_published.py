@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.session.test_session import model
+from tests.session.models import model
 
 from webinfer.errors import IntegrityError, ModelFormatError
 from webinfer.host import package_clients, published_files, published_table

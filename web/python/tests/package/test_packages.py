@@ -13,7 +13,7 @@ import pytest
 from tests.importers.test_variables import ADDING, X
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
-from tests.session.test_session import IMAGE, model
+from tests.session.models import IMAGE, model
 from tests.test_cli import status_of
 
 import webinfer

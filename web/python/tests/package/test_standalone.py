@@ -15,7 +15,7 @@ import pytest
 import wasmtime
 from tests.importers.test_variables import ADDING, X
 from tests.ops.case_graphs import run
-from tests.session.test_session import IMAGE, model
+from tests.session.models import IMAGE, model
 
 import webinfer
 from webinfer.dtypes import DType

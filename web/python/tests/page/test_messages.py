@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.tasks.test_blazeface import photo
+from tests.tasks.photos import photo
 
 from build_scripts.paths import STATIC, page_script
 from build_scripts.site.messages import read_messages, stale_files

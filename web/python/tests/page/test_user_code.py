@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.tasks.test_blazeface import photo
+from tests.tasks.photos import photo
 
 import webinfer
 from webinfer.errors import ClosedError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.session import toy
-from tests.session.test_session import open_model
+from tests.session.models import open_model
 
 import webinfer
 from webinfer.backends import registry

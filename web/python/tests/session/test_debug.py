@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.session.test_session import IMAGE, model
+from tests.session.models import IMAGE, model
 
 import webinfer
 from webinfer.dump import dump

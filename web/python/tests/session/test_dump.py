@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.custom.test_builder import small
 from tests.ops.case_graphs import run
-from tests.session.test_session import model
+from tests.session.models import model
 
 import webinfer
 from webinfer.cli import main

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
-from tests.session.test_session import IMAGE, opened
+from tests.session.models import IMAGE, opened
 
 from webinfer.errors import ClosedError, InputError
 from webinfer.host.immediate import ImmediateFuture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
-from tests.session.test_session import IMAGE, model
+from tests.session.models import IMAGE, model
 
 import webinfer
 from webinfer.backends.wasm import WasmExecutor, compilation, stored_plan, tuning

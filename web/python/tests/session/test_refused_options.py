@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.ops.case_graphs import run
-from tests.session.test_session import IMAGE, open_model, opened
-from tests.tasks.test_blazeface import model_path
+from tests.session.models import IMAGE, open_model, opened
+from tests.tasks.photos import model_path
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError, WebinferError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.ops.case_graphs import run
-from tests.session.test_session import model
+from tests.session.models import model
 
 import webinfer
 from webinfer.backends.wasm import WasmExecutor

@@ -6,7 +6,7 @@ import asyncio
 import pydoc
 
 import pytest
-from tests.session.test_session import model
+from tests.session.models import model
 
 import webinfer
 

@@ -16,18 +16,15 @@ import pytest
 from PIL import Image
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
+from tests.tasks.photos import ROOT, model_path, photo, photo_path
 
 from webinfer.host import current
-from webinfer.host.native import NativeHost
-from webinfer.models.registry import MODELS, locate_model
 from webinfer.session.loading import load
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.crop import Crop, Sampling
 from webinfer.tasks.image import prepare_image, read_image
 from webinfer.tasks.workspace import Workspace
 
-ROOT = Path(__file__).resolve().parents[4]
-SHARED = ROOT.parent / "shared"
 NAMES = ("blazeface_short_range", "blazeface_front_2020", "blazeface_back_2021", "blazeface_full_range")
 PHOTOS = ("astronaut.png", "face.jpg", "couple.jpg", "grace_hopper.bmp")
 CLOSE = {"astronaut.png": 1, "face.jpg": 2, "grace_hopper.bmp": 1}  # photos with near faces
@@ -36,27 +33,6 @@ BOUND = 1e-3  # largest absolute difference of a raw output
 # range, and Winograd's transform, which the first layer runs by, is off by 5.3e-6 of it where LiteRT is by 2.8e-6.
 ROUNDING = 6e-6
 OVERLAP = 0.98  # intersection over union of a box
-
-
-def model_path(name: str) -> Path:
-    shared = SHARED / "models" / f"{name}.tflite"
-    if shared.is_file():
-        return shared
-    if name not in MODELS:
-        pytest.skip(f"{name}.tflite is not in ../shared/models and no npm package brings it")
-    return Path(locate_model(name, NativeHost().asset))
-
-
-def photo_path(name: str) -> Path | None:
-    places = [folder / name for folder in (ROOT / "build" / "images", SHARED / "images")]
-    return next((path for path in places if path.is_file()), None)
-
-
-def photo(name: str) -> Image.Image:
-    path = photo_path(name)
-    if path is None:
-        pytest.skip(f"photo {name} is not in build/images or ../shared/images")
-    return Image.open(path).convert("RGB")
 
 
 def photos() -> list[Image.Image]:

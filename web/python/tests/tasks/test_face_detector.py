@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
+from tests.session.models import spoil
 from tests.session.test_plan_cache import Visitor
-from tests.session.test_session import spoil
-from tests.tasks.test_blazeface import NAMES, corners, model_path, photo
+from tests.tasks.photos import model_path, photo
+from tests.tasks.test_blazeface import NAMES, corners
 
 import webinfer
 from webinfer.backends.wasm import compilation

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.ops.case_graphs import run
-from tests.tasks.test_blazeface import model_path, photo
+from tests.tasks.photos import model_path, photo
 from tests.tasks.test_landmarks import landmarker
 
 from webinfer.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
-from tests.tasks.test_blazeface import model_path, photo
+from tests.tasks.photos import model_path, photo
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError

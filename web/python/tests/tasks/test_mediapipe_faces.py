@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.tasks.face_views import VIEWS
-from tests.tasks.test_blazeface import model_path, photo
+from tests.tasks.photos import model_path, photo
 
 from webinfer.tasks import FaceDetector
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.ops.case_graphs import run
-from tests.tasks.test_blazeface import photo
+from tests.tasks.photos import photo
 from tests.tasks.test_landmarks import PHOTO, landmarker
 
 from webinfer.host import current

@@ -10,7 +10,7 @@ from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
 from tests.plan.stacks import SHAPE, SIZE, Stacks, all_forms, random_stacks
 from tests.webgpu.devices import HARDWARE
-from tests.webgpu.test_device import disguised
+from tests.webgpu.disguised import disguised
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu import schedule as scheduling

@@ -10,8 +10,8 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
 from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
-from tests.webgpu.test_device import disguised
-from tests.webgpu.test_fusion import outputs_of
+from tests.webgpu.disguised import disguised
+from tests.webgpu.fused_blocks import outputs_of
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.dispatch import Target

@@ -7,8 +7,8 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
 from tests.webgpu.devices import HARDWARE
-from tests.webgpu.test_device import disguised
-from tests.webgpu.test_fusion import RNG, graph_of, image, outputs_of
+from tests.webgpu.disguised import disguised
+from tests.webgpu.fused_blocks import RNG, graph_of, image, outputs_of
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.schedule import make_schedule

@@ -8,7 +8,7 @@ import pytest
 from tests.ops.case_graphs import Problem, difference, outcomes, problem, run
 from tests.ops.targets import Target as RingTarget
 from tests.webgpu.devices import HARDWARE
-from tests.webgpu.test_device import Disguised, HostWith
+from tests.webgpu.disguised import Disguised, HostWith
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.lowerings import conv_transpose

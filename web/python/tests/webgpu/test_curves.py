@@ -11,9 +11,9 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
 from tests.webgpu.devices import HARDWARE, SOFTWARE
-from tests.webgpu.test_device import disguised
-from tests.webgpu.test_fusion import RNG, block, image, outputs_of, weights
-from tests.webgpu.test_fusion import graph_of as plain_graph
+from tests.webgpu.disguised import disguised
+from tests.webgpu.fused_blocks import RNG, block, image, outputs_of, weights
+from tests.webgpu.fused_blocks import graph_of as plain_graph
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ops.case_graphs import difference, outcomes, problem, run
+from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.disguised import HOST, Disguised, HostWith, assert_right, disguised
 from tests.webgpu.extra_cases import EXTRA
 from tests.webgpu.test_lowered_cases import is_refused
 from tests.webgpu.test_schedule import relu, weights
@@ -36,7 +37,6 @@ from webinfer.errors import (
 )
 from webinfer.graph.ir import Case, Constant, Graph, Op, Sparsity, TensorType, Value, apply
 from webinfer.host.gpu import GpuOffer, PipelineSpec, Span
-from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs
@@ -44,7 +44,6 @@ from webinfer.ops.gather import GatherAttrs
 from webinfer.ops.matmul import MatmulAttrs
 from webinfer.session.selection import LoadOptions, choose
 
-HOST = NativeHost()
 TESTS = Path(__file__).parents[1]
 KERNELS_WITH_CHOICES = (
     "conv2d",
@@ -61,46 +60,6 @@ KERNELS_WITH_CHOICES = (
 @pytest.fixture(autouse=True)
 def _adapter() -> None:
     RingTarget("webgpu").demand()
-
-
-class Disguised:
-    """The real device with other facts about it."""
-
-    def __init__(self, device: Any, **facts: Any) -> None:
-        self._device = device
-        self.__dict__.update(facts)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._device, name)
-
-
-class HostWith:
-    """The native host with another device."""
-
-    def __init__(self, *devices: Any) -> None:
-        self._devices = list(devices)
-
-    async def gpu(self) -> Any:
-        return self._devices.pop(0) if len(self._devices) > 1 else self._devices[0]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(HOST, name)
-
-
-def disguised(**facts: Any) -> HostWith:
-    """A device that says it is hardware and folds every longer dispatch."""
-    device = run(HOST.gpu())
-    limits = {**device.limits, "maxComputeWorkgroupsPerDimension": 40}
-    return HostWith(Disguised(device, limits=limits, software=False, **facts))
-
-
-def assert_right(op: Op, cases: Sequence[Case], host: Any) -> None:
-    problems = [problem(op, case) for case in cases]
-    for p, outcome in zip(problems, run(outcomes(webgpu, host, problems, {})), strict=True):
-        assert not isinstance(outcome, UnsupportedOpError), outcome
-        for got, want in zip(outcome, p.want, strict=True):
-            wrong = difference(got, want, p)
-            assert not wrong, f"{op.name}, {p.case.label}: {wrong}"
 
 
 @pytest.mark.parametrize(("op", "case"), [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in EXTRA])
@@ -342,7 +301,7 @@ def test_subgroups_of_other_sizes_give_the_same(bits: int) -> None:
         pytest.skip("only Mesa's software driver can be told how large its subgroups are")
     code = (
         "from tests.webgpu.extra_cases import SHARED\n"
-        "from tests.webgpu.test_device import assert_right, disguised\n"
+        "from tests.webgpu.disguised import assert_right, disguised\n"
         "for op, case in SHARED: assert_right(op, [case], disguised())\n"
     )
     environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": str(bits)}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
-from tests.webgpu.test_device import HOST, Disguised, HostWith
+from tests.webgpu.disguised import HOST, Disguised, HostWith
 
 import webinfer
 from webinfer.backends.webgpu.float16 import in_float16

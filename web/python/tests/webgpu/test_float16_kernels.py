@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, draw, run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.disguised import HOST, disguised
 from tests.webgpu.extra_cases import EXTRA
-from tests.webgpu.test_device import HOST, disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.reference.executor import compute

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
-from tests.webgpu.test_device import HOST, disguised
+from tests.webgpu.disguised import HOST, disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.lowerings import epilogue, fused

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
-from tests.session.test_session import opened
-from tests.webgpu.test_device import Disguised
+from tests.session.models import opened
+from tests.webgpu.disguised import Disguised
 
 from webinfer import GraphBuilder, load
 from webinfer.backends import webgpu
