@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
-from tests.importers.test_operators_match_litert import computed, judged
+from tests.importers.litert import computed, judged
 from tests.importers.tflite_writer import Writer
 
 from webinfer.errors import ModelFormatError, UnsupportedOpError

@@ -6,8 +6,8 @@ import asyncio
 
 import numpy as np
 import pytest
+from tests.importers.litert import judged
 from tests.importers.runs import RNG, S1, S2, SAME, X, bytes8, f, per_channel, real, weights8, whole
-from tests.importers.test_operators_match_litert import judged
 from tests.importers.test_variables import _layer
 from tests.importers.tflite_writer import Array, single
 

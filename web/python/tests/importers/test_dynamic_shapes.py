@@ -6,8 +6,8 @@ import asyncio
 
 import numpy as np
 import pytest
+from tests.importers.litert import computed
 from tests.importers.sample_models import residual, shapes
-from tests.importers.test_operators_match_litert import computed
 from tests.importers.tflite_writer import Writer
 
 import webinfer

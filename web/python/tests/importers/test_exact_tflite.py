@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.importers.test_operators_match_litert import judged
+from tests.importers.litert import judged
 from tests.importers.tflite_writer import Writer
 from tests.ops.targets import Target
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.importers.test_operators_match_litert import computed, judged
+from tests.importers.litert import computed, judged
 from tests.importers.tflite_writer import Writer
 
 from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError

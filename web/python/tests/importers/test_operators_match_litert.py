@@ -6,25 +6,19 @@ scales are read as TFLite means them, before and after the passes.
 
 from __future__ import annotations
 
-import asyncio
-from typing import cast
-
 import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
 from tests.importers.float_runs import FLOAT_RUNS
+from tests.importers.litert import computed, judged
 from tests.importers.quantized_runs import QUANTIZED_RUNS
 from tests.importers.runs import Run
 from tests.importers.tflite_writer import Array, single
 
-from webinfer.backends.reference import build
-from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
-from webinfer.host.interface import Host
 from webinfer.importers import read_model
 from webinfer.importers.tflite.convert import CONVERTERS
 from webinfer.passes.pipeline import optimize
-from webinfer.session.state import open_inputs, open_outputs
+from webinfer.session.state import open_inputs
 
 RUNS = [*FLOAT_RUNS, *QUANTIZED_RUNS]
 
@@ -35,32 +29,6 @@ def draw(run: Run, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
         return rng.uniform(run.low, run.high, shape).astype(np.float32)
     low, high = (int(run.low), int(run.high)) if run.high > run.low else (0, 1)
     return rng.integers(low, high, shape).astype(dtype)
-
-
-def judged(data: bytes, arrays: list[Array]) -> list[Array]:
-    """What LiteRT computes as users run it, with its default delegate."""
-    interpreter = Interpreter(model_content=data, num_threads=1)
-    interpreter.allocate_tensors()
-    for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
-        interpreter.set_tensor(detail["index"], array)
-    interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]).copy() for detail in interpreter.get_output_details()]
-
-
-def computed(graph: Graph, arrays: list[Array]) -> list[Array]:
-    """What the reference backend computes."""
-
-    async def run() -> list[Array]:
-        executor = await build(graph, cast(Host, None))
-        feeds = {
-            v.name: memoryview(a).cast("B") if a.size else memoryview(b"")
-            for v, a in zip(open_inputs(graph), arrays, strict=True)
-        }
-        feeds |= {s.input: s.initial for s in graph.states if s.initial is not None}
-        results = await executor.run(feeds)
-        return [results[v.name].numpy() for v in open_outputs(graph)]
-
-    return asyncio.run(run())
 
 
 def same(got: Array, want: Array, run: Run) -> None:

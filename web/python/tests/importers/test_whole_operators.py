@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
+from tests.importers.litert import computed, judged
 from tests.importers.runs import RNG, f, real, scalar
 from tests.importers.test_loops import _with_subgraphs
-from tests.importers.test_operators_match_litert import computed, judged
 from tests.importers.test_variables import _judged, _runs
 from tests.importers.tflite_writer import Array, Writer, single
 

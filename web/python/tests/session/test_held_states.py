@@ -15,7 +15,7 @@ from tests.ops.targets import Target
 from tests.session.test_kv_cache import NAMES
 from tests.session.test_kv_cache import _decoder as branchless
 from tests.session.test_open_plans import cached
-from tests.session.test_plan_cache import Visitor
+from tests.session.visits import Visitor
 
 import webinfer
 from build_scripts.judge.open_models import HEADS, WIDTH, decoder

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.session.models import IMAGE, opened, spoil
-from tests.session.test_plan_cache import Visitor, host
-from tests.session.test_plan_cache import opened as visited
+from tests.session.visits import Visitor, host
+from tests.session.visits import opened as visited
 
 from webinfer.backends.base import Executor, InPlace, KernelExecutor
 from webinfer.backends.wasm import memory

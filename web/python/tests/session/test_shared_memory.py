@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.session.models import IMAGE, model
-from tests.session.test_plan_cache import Visitor, answer, host
+from tests.session.visits import Visitor, answer, host
 from tests.tasks.test_holistic import PICTURE, holistic
 
 import webinfer

@@ -12,8 +12,8 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
+from tests.importers.litert import judged as litert  # noqa: E402
 from tests.importers.test_loops import _with_subgraphs  # noqa: E402
-from tests.importers.test_operators_match_litert import judged as litert  # noqa: E402
 from tests.importers.tflite_writer import Writer  # noqa: E402
 from tests.session.test_open_sizes import DRAW, judged, saved, shared, with_session  # noqa: E402
 

@@ -12,7 +12,7 @@ pytest.importorskip("onnx")
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
 from tests.session.test_open_plans import cached, picture, sentence
-from tests.session.test_plan_cache import Visitor
+from tests.session.visits import Visitor
 
 import webinfer
 from build_scripts.judge.open_models import decoder, encoder, pictures

@@ -10,7 +10,7 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
 from tests.session.models import spoil
-from tests.session.test_plan_cache import Visitor
+from tests.session.visits import Visitor
 from tests.tasks.photos import model_path, photo
 from tests.tasks.test_blazeface import NAMES, corners
 

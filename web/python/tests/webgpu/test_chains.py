@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.chained import RNG, Chain
 from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
 from tests.webgpu.disguised import disguised
 from tests.webgpu.fused_blocks import outputs_of
@@ -16,50 +17,14 @@ from tests.webgpu.fused_blocks import outputs_of
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.schedule import Schedule, make_schedule
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
+from webinfer.graph.ir import Graph
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
-from webinfer.ops.movement import PadAttrs, ReshapeAttrs
 from webinfer.ops.pool import Pool2dAttrs
 from webinfer.ops.registry import NoAttrs
 from webinfer.ops.resize import ResizeAttrs
-
-RNG = np.random.default_rng(8)
-
-
-class Chain:
-    """A graph of x that is written node by node; every method returns the node's result."""
-
-    def __init__(self, *shape: int) -> None:
-        self.x, self.nodes = Value("x", TensorType(shape)), list[Node]()
-
-    def given(self, *shape: int, value: float | None = None) -> Value:
-        data = RNG.uniform(0.5, 2, shape) if value is None else np.full(shape, value)
-        return Value("c", TensorType(shape), Constant(memoryview(data.astype(np.float32).tobytes()), DType.FLOAT32))
-
-    def signed(self, *shape: int) -> Value:
-        data = RNG.uniform(-1, 1, shape).astype(np.float32)
-        return Value("w", TensorType(shape), Constant(memoryview(data.tobytes()), DType.FLOAT32))
-
-    def number(self, value: float) -> Value:
-        return Value("number", TensorType((1,)), Constant(memoryview(np.float32(value).tobytes()), DType.FLOAT32))
-
-    def op(self, name: str, *inputs: Value | None, attrs: Any = None) -> Value:
-        kind = OPS[name].attrs
-        self.nodes.append(apply(OPS[name], inputs, attrs or kind(), f"{name} {len(self.nodes)}"))
-        return self.nodes[-1].output
-
-    def reshape(self, value: Value, *shape: int) -> Value:
-        return self.op("reshape", value, attrs=ReshapeAttrs(shape))
-
-    def pad(self, mode: str, before: tuple[int, ...], after: tuple[int, ...]) -> Value:
-        return self.op("pad", self.nodes[-1].output, attrs=PadAttrs(before, after, mode=mode))
-
-    def graph(self, *more: Value) -> Graph:
-        return Graph("chain", [self.x], [self.nodes[-1].output, *more], self.nodes)
 
 
 def gelu(c: Chain) -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.chained import Chain
 from tests.webgpu.devices import MODERN, SOFTWARE
 from tests.webgpu.disguised import disguised
 from tests.webgpu.fused_blocks import outputs_of
-from tests.webgpu.test_chains import Chain
-from tests.webgpu.test_moments import shaders
+from tests.webgpu.planned import shaders
 
 from webinfer.backends import reference, webgpu
 from webinfer.graph.ir import Graph, Value

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.chained import Chain
 from tests.webgpu.devices import HARDWARE, SOFTWARE
 from tests.webgpu.disguised import disguised
 from tests.webgpu.fused_blocks import outputs_of
-from tests.webgpu.test_chains import Chain
+from tests.webgpu.planned import means, shaders
 
 from webinfer.backends import reference, webgpu
-from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.graph.ir import Graph
-from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs
 from webinfer.ops.pool import Pool2dAttrs
 
 RNG = np.random.default_rng(12)
-
-
-def shaders(graph: Graph, target: Any = HARDWARE) -> list[str]:
-    return [step.dispatch.shader for step in make_schedule(graph, target).run]
-
-
-def means(*axes: int) -> Any:
-    return OPS["reduce_mean"].attrs(axes, True)
 
 
 def norm(shape: tuple[int, ...], axes: tuple[int, ...], apart: bool = False) -> Graph:
