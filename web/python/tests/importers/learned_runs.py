@@ -70,6 +70,13 @@ def _duels(kind: str, sizes: Sequence[int], **more: Any) -> dict[str, Any]:
             "kernel_params": [0.7, 0.4, 3.0], "classlabels_ints": list(range(3, 3 + classes)), **more}  # fmt: skip
 
 
+def _chances(kind: str, sizes: Sequence[int], **more: Any) -> dict[str, Any]:
+    """Support vectors of classes whose duels have probabilities, from undecided to sure."""
+    duels = len(sizes) * (len(sizes) - 1) // 2
+    ends = {"prob_a": _RNG.uniform(-4, -0.5, duels).tolist(), "prob_b": _RNG.uniform(-0.5, 0.5, duels).tolist()}
+    return _duels(kind, sizes, **ends, **more)
+
+
 _CLASSES, _TREES = {"classlabels_int64s": [7, -2, 4]}, "ai.onnx.ml.TreeEnsemble"
 RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "trees, classes": (_TREES + "Classifier", [_table()], [], _trees("class", [[0], [1], [2]], **_CLASSES)),
@@ -114,6 +121,10 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         for kind, sizes, more in (
             ("RBF", (2, 3), {}), ("LINEAR", (2, 1, 3), {}), ("POLY", (1, 2, 2, 1), {"post_transform": "LOGISTIC"}),
             ("SIGMOID", (3, 1, 2), {"post_transform": "SOFTMAX"}))},
+    **{f"probabilities of {len(sizes)} classes, {kind}": (
+        "ai.onnx.ml.SVMClassifier", [_RNG.uniform(-2, 2, (64, 3)).astype("f4")], [], _chances(kind, sizes, **more))
+        for kind, sizes, more in (
+            ("RBF", (2, 3), {}), ("LINEAR", (2, 1, 3), {}), ("RBF", (1, 2, 2, 1, 3), {"post_transform": "SOFTMAX"}))},
     **{f"support vectors that are lines, {name}": (
         "ai.onnx.ml.SVMClassifier", [_RNG.uniform(-1, 1, (9, 3)).astype("f4")], [],
         {"kernel_type": "LINEAR", "coefficients": _RNG.uniform(low, 1, 3 * count).tolist(), "rho": [0.1],

@@ -12,6 +12,7 @@ from itertools import combinations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import within
+from webinfer.importers.onnx.coupling import MOST_CLASSES, coupled
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tree_ensemble import label, labels_of, transformed
 from webinfer.importers.onnx.trees import rows_of
@@ -55,14 +56,15 @@ def _kernel(op: Operation) -> str:
 def _classifier(op: Operation) -> list[Value]:
     """The class that wins most of the duels of two, and the score of each duel, or of each class on lines."""
     x, labels = rows_of(op), labels_of(op, ("classlabels_ints", "classlabels_strings"))
-    if op.reals("prob_a"):
-        op.refuse("probabilities of support vectors (of skl2onnx: an SVC without `probability`)")
     sizes = op.wholes("vectors_per_class") or ()
     return _duels(op, x, labels, sizes) if sum(sizes) else _lines(op, x, labels)
 
 
 def _duels(op: Operation, x: Value, labels: Sequence[int], sizes: Sequence[int]) -> list[Value]:
-    """Every two classes are told apart by their vectors. Shapes:  [N, F] → [N], [N, duels] (of two classes [N, 2])"""
+    """Every two classes are told apart by their vectors.
+
+    Shapes:  [N, F] → [N], [N, duels] (of two classes, or with probabilities, [N, classes])
+    """
     count, classes = sum(sizes), len(labels)
     pairs = list(combinations(range(classes), 2))
     weights, rho = op.reals("coefficients") or (), op.reals("rho") or ()
@@ -94,6 +96,12 @@ def _duels(op: Operation, x: Value, labels: Sequence[int], sizes: Sequence[int])
     before = [float(sum(k == j for _, j in pairs)) for k in range(classes)]
     votes = op.binary(ew.ADD, votes, op.constant(before, DType.FLOAT32, (1, classes)))
     place = op.emit(reduce.ARG_MAX, [votes], reduce.ArgAttrs(1, False, DType.INT32))
+    slopes, offsets = op.reals("prob_a") or (), op.reals("prob_b") or ()
+    if slopes or offsets:
+        if not len(slopes) == len(offsets) == len(pairs):
+            op.fail(f"{len(slopes)} numbers as prob_a and {len(offsets)} as prob_b for {len(pairs)} duels")
+        within(f"{op.what}: classes with probabilities", classes, MOST_CLASSES, "ask for the scores of duels")
+        return [label(op, labels, place), transformed(op, coupled(op, scores, classes, slopes, offsets))]
     if classes > 2:
         return [label(op, labels, place), transformed(op, scores)]
     if op.chosen("post_transform", ("NONE",), "NONE") != "NONE":
