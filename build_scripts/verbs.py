@@ -66,7 +66,11 @@ JUDGE: dict[str, Verb] = {
     "tasks": Verb("judge.tasks", ALL, "results of tasks next to those of the code of their models' makers"),
     "engines": Verb("judge.engines", BASE, "the tests of `webinfer.scale` with Ray, Dask and Spark, apart"),
     "open-tasks": Verb("judge.open_tasks", BASE, "every task by its name, from the wheel in an empty environment"),
-    "packages": Verb("judge.packages", BASE, "packages of PyPI on webinfer's stand-ins and on the originals"),
+    "packages": Verb(
+        "judge.packages",
+        (*BASE, "browser"),
+        "packages of PyPI on our stand-ins, here or in a page, and on the originals",
+    ),
     "exporters": Verb(
         "judge.exporters", BASE, "timm's architectures and scikit-learn's estimators as webinfer's models"
     ),

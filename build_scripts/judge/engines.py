@@ -21,6 +21,7 @@ ENVIRONMENT = BUILD / "engines" / "environment"
 TESTS = ENGINE.parent / "tests" / "scale"
 BESIDE = Path(__file__).with_name("ray_beside.py")
 LIMIT_S = 3600
+TEST_LIMIT_S = 1200  # with two busy cores a session of Spark needs a minute to begin, and a test of it four
 
 
 def run(argv: list[str]) -> int:
@@ -37,7 +38,7 @@ def run(argv: list[str]) -> int:
         run_steps([environment_step("engines", "install Ray, Dask and Spark apart", ENVIRONMENT, requirements)])
     if options.beside is None and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise BuildError("Spark needs Java, which is not installed: apt-get install default-jre-headless")
-    what = ["-m", "pytest", "-q", str(TESTS), *options.tests]
+    what = ["-m", "pytest", "-q", "-o", f"faulthandler_timeout={TEST_LIMIT_S}", str(TESTS), *options.tests]
     if options.beside is not None:
         what = [str(BESIDE), str(options.beside), str(options.rows)]
     command = [str(options.python or python_of(ENVIRONMENT)), *what]

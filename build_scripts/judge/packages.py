@@ -1,7 +1,8 @@
 """`judge packages`: unmodified packages of PyPI that need onnxruntime or a TFLite interpreter, on it and on webinfer.
 
 Each runs in processes of its own, in an environment that holds nothing of the project's: once on the library, once with
-the library hidden and webinfer's stand-in in its place. The rows lie in pypi_packages.toml.
+the library hidden and webinfer's stand-in in its place; with `--page` that one in Pyodide in headless Chromium.
+The rows lie in pypi_packages.toml.
 """
 
 import argparse
@@ -12,13 +13,15 @@ import subprocess
 import time
 import tomllib
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.apart import python_of
+from build_scripts.judge.packages_in_page import in_page
 from build_scripts.paths import BUILD, ENGINE, IMAGES
 from build_scripts.setup.environment import pip
 from build_scripts.steps import Step, run_steps
@@ -78,6 +81,8 @@ class PackageCase:
     library: str = "onnxruntime"
     models: tuple[str, ...] = ()  # requirements that hold its models
     needs: tuple[str, ...] = ()  # large libraries, installed if `--with` names them
+    loads: tuple[str, ...] = ()  # packages of Pyodide that it imports, beside NumPy and Pillow
+    lacks: str = ""  # what it imports that the judge's Pyodide does not have
 
     @property
     def requirements(self) -> list[str]:
@@ -105,12 +110,14 @@ def package_cases() -> dict[str, PackageCase]:
     """The table, by name."""
     table = tomllib.loads(TABLE.read_text())
     setup = table.pop("setup")
-    table.pop("libraries")
+    for name in ("libraries", "pyodide"):
+        table.pop(name)
     return {
         name: PackageCase(
             name, row.get("package", name), row["version"], row["what"],
             "\n".join([*(setup[one] for one in row.get("setup", ())), row["answer"]]),
             row.get("library", "onnxruntime"), tuple(row.get("models", ())), tuple(row.get("needs", ())),
+            tuple(row.get("loads", ())), row.get("lacks", ""),
         )
         for name, row in table.items()
     }  # fmt: skip
@@ -148,14 +155,14 @@ def values_in(answer: Any) -> int:
     return sum(map(values_in, answer)) if isinstance(answer, list) else 1
 
 
-def judged(python: Path, case: PackageCase) -> PackageRow:
-    """The row of one package."""
+def judged(python: Path, case: PackageCase, page: Callable[[PackageCase], Any] | None = None) -> PackageRow:
+    """The row of one package; `page` gives its answer on the stand-in in a page, in place of this machine's Python."""
     started = time.perf_counter()
     about = (case.name, case.version, case.library, case.what)
     try:
         wanted = answer_of(python, case, stand_in=False)
         halfway = time.perf_counter()
-        ours = answer_of(python, case, stand_in=True)
+        ours = page(case) if page else answer_of(python, case, stand_in=True)
     except (BuildError, subprocess.TimeoutExpired) as error:
         return PackageRow(*about, "failed", None, 0, str(error), time.perf_counter() - started, 0.0)
     took = (halfway - started, time.perf_counter() - halfway)
@@ -191,6 +198,13 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--python", type=Path, help="an interpreter that has the packages, in place of a new environment"
     )
+    parser.add_argument(
+        "--page",
+        nargs="?",
+        const="wasm",
+        choices=("wasm", "webgpu"),
+        help=("run the stand-in in Pyodide in headless Chromium, on this backend (wasm if it is left out)"),
+    )
     parser.add_argument("--json", type=Path, help="also write the table here")
     options = parser.parse_args(argv)
     cases = package_cases()
@@ -201,18 +215,28 @@ def run(argv: list[str]) -> int:
     ready = [case for case in chosen if set(case.needs) <= set(options.large)]
     if options.python is None:
         run_steps([environment_step(ENVIRONMENT, ready)])
+    if options.page:
+        ready = [case for case in ready if not case.lacks]
     rows = []
-    for case in ready:
-        rows.append(row := judged(options.python or python_of(ENVIRONMENT), case))
-        far = "" if row.distance is None else f"{row.distance:.1e} of {row.values} values"
-        print(
-            f"{row.package:24}{row.verdict:10}{far:28}{row.original_s:6.1f} s {row.ours_s:6.1f} s  {row.said}",
-            flush=True,
-        )
+    with in_page(ready, options.page) if options.page else nullcontext() as page:
+        for case in ready:
+            rows.append(row := judged(options.python or python_of(ENVIRONMENT), case, page))
+            _print(row)
     for case in chosen:
         if case not in ready:
-            print(f"{case.name:24}left out: `--with {' '.join(case.needs)}` installs what it needs")
+            why = (
+                f"Pyodide here has no {case.lacks}"
+                if options.page and case.lacks
+                else f"--with {' '.join(case.needs)} installs what it needs"
+            )
+            print(f"{case.name:24}left out: {why}")
     print(f"{sum(row.verdict == 'equal' for row in rows)} of {len(rows)} packages give the library's answers")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return 0 if all(row.verdict == "equal" for row in rows) else 1
+
+
+def _print(row: PackageRow) -> None:
+    far = "" if row.distance is None else f"{row.distance:.1e} of {row.values} values"
+    took = f"{row.original_s:6.1f} s {row.ours_s:6.1f} s"
+    print(f"{row.package:24}{row.verdict:10}{far:28}{took}  {row.said}", flush=True)

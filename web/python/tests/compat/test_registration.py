@@ -44,7 +44,12 @@ from importlib import metadata, util
 import webinfer
 assert util.find_spec("onnxruntime") is None
 webinfer.compat.install("onnxruntime", "tflite_runtime", "ai_edge_litert")
-webinfer.compat.install("onnxruntime")  # a second time
+from webinfer.compat.onnxruntime.providers import CPU, checked_providers
+webinfer.compat.install("onnxruntime", backend="webgpu")  # a second time
+assert list(checked_providers([CPU], None, ())) == ["WebGpuExecutionProvider", CPU]
+assert list(checked_providers(["WebNNExecutionProvider"], None, ())) == ["WebNNExecutionProvider", CPU]
+webinfer.compat.install("onnxruntime", backend="wasm")
+assert list(checked_providers(None, None, ())) == [CPU]
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from onnxruntime import InferenceSession, SessionOptions
@@ -88,6 +93,8 @@ except webinfer.InputError as error:
 def test_other_names_are_refused_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'onnxruntime'"):
         compat.install("onnx_runtime")
+    with pytest.raises(InputError, match="wasm, webgpu, webnn"):
+        compat.install("tflite_runtime", backend="gpu")
 
 
 def test_the_stand_ins_say_the_versions_of_their_interfaces():

@@ -187,7 +187,7 @@ TEXTS = {
     "raw bytes": np.array([b"must", b"have", b"same", b"size"], dtype=np.void).reshape(2, 2),
 }
 for _kind, _given in TEXTS.items():
-    CHECKS[f"strings_{_kind}"] = _texts(_given), "strings"
+    CHECKS[f"strings_{_kind}"] = _texts(_given), ""
 
 
 def _sequences(nodes, inputs, outputs) -> bytes:

@@ -113,15 +113,22 @@ class _Finder(MetaPathFinder):
 
 
 _FINDER = _Finder()
+BACKENDS = ("wasm", "webgpu", "webnn")
+preferred = "wasm"  # the backend of onnxruntime's sessions that ask for the CPU alone, as `install` was told
 
 
-def install(*names: str) -> None:
+def install(*names: str, backend: str | None = None) -> None:
     """Makes `import onnxruntime` and the like give webinfer's stand-ins, and requirements on them count as met.
 
-    In Pyodide call it before `micropip.install` of a package that needs the library.
+    In Pyodide call it before `micropip.install` of a package that needs the library. `backend`, "webgpu" or "webnn", is
+    for packages that name no provider but the CPU: onnxruntime's sessions run there first, and on the CPU where it is
+    missing. The other stand-ins run on the CPU, always.
 
-    Raises:  InputError if there is no such stand-in, or the library itself is installed or imported
+    Raises:  InputError if there is no such stand-in or backend, or the library itself is installed or imported
     """
+    global preferred
+    if backend is not None and backend not in BACKENDS:
+        raise InputError(f"there is no backend {backend!r} for stand-ins; there are {', '.join(BACKENDS)}")
     for name in names:
         if name not in STAND_INS:
             near = get_close_matches(name, STAND_INS, 1)
@@ -134,10 +141,13 @@ def install(*names: str) -> None:
         if _FINDER not in sys.meta_path:
             sys.meta_path.append(_FINDER)
         importlib.invalidate_caches()
+    preferred = backend or preferred
 
 
 def uninstall(*names: str) -> None:
     """Undoes `install`; without names, all of it. Modules that were imported meanwhile keep what they have."""
+    global preferred
+    preferred = "wasm"
     for name in names or tuple(_FINDER.installed):
         stand_in = _FINDER.installed.pop(name, None)
         for module in stand_in.modules if stand_in else ():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import webinfer
+from webinfer.compat import registration
 
 CPU = "CPUExecutionProvider"
 # name -> backend, in the order of get_available_providers
@@ -44,9 +45,13 @@ def checked_providers(
 ) -> dict[str, dict[str, str]]:
     """The providers that can be used here, in order, with their options; the CPU comes last, always.
 
+    Before the CPU alone comes the backend that `webinfer.compat.install` was given.
+
     Raises:  ValueError if they are not given as ONNX Runtime takes them
     """
     found = normalized(list(added) if providers is None else providers, provider_options, list(BACKENDS))
+    if set(found) <= {CPU}:
+        found = {name: {} for name, backend in BACKENDS.items() if backend == registration.preferred} | found
     found[CPU] = found.pop(CPU, {})
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import mmap
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import webinfer
-from webinfer.compat.onnxruntime import files
+from webinfer.compat.onnxruntime import files, texts
 from webinfer.compat.onnxruntime.binding import IOBinding
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import (
     Fail,
@@ -71,8 +72,19 @@ class InferenceSession:
         source = _with_values(source, self._options)
         order = list(dict.fromkeys(BACKENDS[name] for name in providers))
         threads = self._options.intra_op_num_threads or None
+        model, self._texts = _numbered(source) if _is_of_tables(source) else (source, texts.Texts())
+
+        def load() -> webinfer.SyncSession:
+            return webinfer.load_sync(model, backend=order, threads=threads, dynamic_range="int8")
+
         try:
-            self._session = webinfer.load_sync(source, backend=order, threads=threads, dynamic_range="int8")
+            try:
+                self._session = load()
+            except (webinfer.ModelFormatError, webinfer.UnsupportedOpError):
+                model, self._texts = _numbered(source)
+                if not self._texts:
+                    raise
+                self._session = load()
             self._properties = dict(self._session.metadata)
         except webinfer.WebinferError as error:
             raise translated(error, _is_model(source)) from error
@@ -83,8 +95,8 @@ class InferenceSession:
         self._inputs, self._outputs = self._session.inputs, self._session.outputs  # as the file has them
         sizes = self._options.sizes_by_name
         named = _size_names(self._bytes(), (*self._inputs, *self._outputs))
-        self._input_args = [_node_arg(info, sizes, named) for info in self._inputs]
-        self._output_args = [_node_arg(info, sizes, named) for info in self._outputs]
+        self._input_args = [_node_arg(info, sizes, named, self._texts) for info in self._inputs]
+        self._output_args = [_node_arg(info, sizes, named, self._texts) for info in self._outputs]
 
     # ----- what the model is
 
@@ -206,14 +218,15 @@ class InferenceSession:
                 raise failure(InvalidArgument, f"Invalid Output Name:{name}")
         if getattr(run_options, "terminate", False):
             raise failure(Fail, "Exiting due to terminate flag being set to true.")
-        feed = self._checked(input_feed)
+        words = self._texts.run()
+        feed = self._checked(input_feed, words)
         try:
             found = self._session.run(feed)
         except webinfer.WebinferError as error:
             raise translated(error) from error
-        return [_array(found[name]) for name in names]
+        return [words.told(name, _array(found[name])) for name in names]
 
-    def _checked(self, input_feed: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked(self, input_feed: Mapping[str, Any], words: texts.Run) -> dict[str, Any]:
         """The inputs as arrays of the right types and sizes."""
         missing = [arg.name for arg in self._input_args if arg.name not in input_feed]
         if missing:
@@ -224,7 +237,8 @@ class InferenceSession:
             if name not in args:
                 raise failure(InvalidArgument, f"Invalid Feed Input Name:{name}")
             arg, info = args[name]
-            feed[name] = _fitting(value.numpy() if isinstance(value, OrtValue) else value, arg, info.dtype.value)
+            value = words.numbered(name, value.numpy() if isinstance(value, OrtValue) else value)
+            feed[name] = _fitting(value, arg, info.dtype.value)
         return feed
 
     def run_with_ort_values(
@@ -365,13 +379,42 @@ def _is_model(source: Any) -> bool:
     return True
 
 
-def _node_arg(info: Any, sizes: Mapping[str, int], named: Mapping[str, list[str]]) -> NodeArg:
+def _is_of_tables(source: Any) -> bool:
+    """Whether a model names the domain of operators on tables, and may have texts and maps.
+
+    With open sizes it is read at the first run only. Others that have texts cannot be loaded, and are looked at then.
+    """
+    domain = b"ai.onnx.ml"
+    if not isinstance(source, Path):
+        return domain in _parts(source)[1]
+    if not source.stat().st_size:
+        return False
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(domain) >= 0
+
+
+def _numbered(source: Any) -> tuple[Any, texts.Texts]:
+    """The model with numbers in place of its texts, and its texts; as it is if it has none, or is no ONNX model."""
+    name, data, beside = _parts(source)
+    try:
+        found = texts.numbered(data)
+    except ValueError:
+        found = None
+    if found is None:
+        return source, texts.Texts()
+    model, known = found
+    return {name: model, **beside} if beside else model, known
+
+
+def _node_arg(info: Any, sizes: Mapping[str, int], named: Mapping[str, list[str]], words: texts.Texts) -> NodeArg:
     """An input or output in ONNX Runtime's words."""
+    if info.name in words.maps:
+        return NodeArg(info.name, words.type_of(info.name) or "", [])
     names = named.get(info.name, [])
     told = [name or "?" for name in names] if len(names) == len(info.shape) else ["?"] * len(info.shape)
     sized = [name if size == "?" else size for size, name in zip(info.shape, told, strict=True)]
     shape = [sizes.get(size, size) if size != "?" else None for size in sized]
-    return NodeArg(info.name, tensor_type(info.dtype), shape)
+    return NodeArg(info.name, words.type_of(info.name) or tensor_type(info.dtype), shape)
 
 
 def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
