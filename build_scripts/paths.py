@@ -22,6 +22,7 @@ MODELS = BUILD / "models"
 IMAGES = BUILD / "images"
 SOUNDS = BUILD / "sounds"
 SNAPSHOT = BUILD / "snapshot"
+PACKAGES = BUILD / "packages"  # compiled models that pages of the site run without Python
 SITE = BUILD / "site"
 BENCHMARKS = ROOT / "e2e_tests" / "benchmarks"
 BENCH_OUTPUT = BUILD / "bench"

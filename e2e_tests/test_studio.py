@@ -78,8 +78,11 @@ def test_the_sample_s_result_is_the_one_that_the_home_page_shows(demo: Open, row
             assert float(line["box.left"]) == pytest.approx(one["box"]["left"], abs=0.01)
 
 
-def test_the_home_page_draws_what_was_found_and_says_what_ran_here(demo: Open) -> None:
-    page = demo("?backend=wasm")
+def test_the_home_page_draws_what_was_found_and_says_what_ran_here(
+    demo: Open, browser_that_films_the_photo: Browser
+) -> None:
+    gone = ("**/*.webinfer", lambda route: route.fulfill(status=503))
+    page = demo("?backend=wasm", browser=browser_that_films_the_photo, broken=gone)
     page.wait_for_result()
     page.page.get_by_role("navigation", name="Site").get_by_role("link", name="Demos").click()
     cards = page.page.locator("[data-demo]")
@@ -89,7 +92,7 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(demo: Open) -
     drawn = """(canvas) => canvas.width > 0 &&
       canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value)"""
     page.wait_for("drawing", lambda: card.locator("canvas").evaluate(drawn))
-    page.wait_for("hero", lambda: page.page.locator(".hero-shot canvas").evaluate(drawn))
+    page.wait_for("recorded faces", lambda: page.page.locator(".hero-shot canvas").evaluate(drawn))
     install = page.page.locator("#install").inner_text()
     wheel = install.removeprefix('pip install "webinfer[native,pillow] @ ').rstrip().removesuffix('"')
     answer = page.page.request.get(wheel)
@@ -99,8 +102,48 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(demo: Open) -
     assert all(size.endswith(" MB") or size == "with a model file of yours" for size in sizes), (
         sizes
     )  # what is downloaded, whether it is here or has to be fetched
+    detects_live(page)
     card.get_by_role("link").click()
     assert page.page.url.endswith("/face-detection")
+
+
+def detects_live(page: DemoPage) -> None:
+    """The face detector of the home page, whose package does not come at first: its error, pictures, and the camera."""
+    box, status = page.page.locator("#live"), page.page.locator("#live-status")
+
+    def told(name: str) -> dict[str, Any]:
+        return json.loads(box.get_attribute(f"data-{name}") or "{}")
+
+    def look(press: str, source: str, faces: int) -> None:
+        page.page.get_by_role("button", name=press).click()
+        page.wait_for(
+            f"{faces} faces after {press!r}",
+            lambda: (told("result").get("source"), len(told("result").get("found", ()))) == (source, faces),
+        )
+
+    page.wait_for("error", lambda: told("error").get("code") == "network")
+    assert "The face detector could not start" in status.inner_text()
+    page.complaints.clear()  # the 503
+    page.mended = True
+    look("Try again", "sample", 4)
+    hero = RECORDED["hero"]["found"]
+    for one, known in zip(told("result")["found"], hero, strict=True):
+        assert one["box"]["left"] == pytest.approx(known["box"]["left"], abs=2)
+    page.wait_for("words", lambda: status.inner_text().startswith("4 faces in "))
+    assert told("error") == {}
+    assert page.page.get_by_role("button", name="Try again").is_hidden()
+    look("Next picture", "sample", 2)
+    look("Camera", "camera", 1)
+    assert "stay on this device" in status.inner_text()
+    look("Camera", "sample", 2)
+    fetched: list[str] = []
+    page.page.on("request", lambda request: fetched.append(request.url))
+    page.page.emulate_media(reduced_motion="reduce")
+    page.page.reload(wait_until="load")
+    button = page.page.get_by_role("button", name="Detect faces here")
+    page.wait_for("offer", button.is_visible)
+    assert not [url for url in fetched if "/packages/" in url]
+    look("Detect faces here", "sample", 4)
 
 
 def test_the_background_is_blurred_coloured_or_shown_as_the_address_says(demo: Open) -> None:

@@ -8,6 +8,7 @@ from build_scripts.setup.downloads import browser_wheels_step, lock_step
 from build_scripts.setup.models import models_step, photo_step
 from build_scripts.setup.node import npm_step
 from build_scripts.site.assemble import compress_ahead, site_step
+from build_scripts.site.hero_package import hero_package_step
 from build_scripts.site.page_engine import page_engine_step
 from build_scripts.site.snapshot import snapshot_step
 from build_scripts.site.wheel import wheel_step
@@ -23,6 +24,7 @@ STEPS = (
     snapshot_step,
     models_step,
     photo_step,
+    hero_package_step,
     site_step,
 )
 

@@ -28,6 +28,7 @@ from build_scripts.paths import (
     KERNELS,
     MODELS,
     NODE_MODULES,
+    PACKAGES,
     PAGE_ENGINE,
     ROOT,
     SITE,
@@ -42,6 +43,8 @@ from build_scripts.paths import (
 from build_scripts.setup.models import PUBLISHED
 from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
+from build_scripts.site.player import SOURCE as PLAYER
+from build_scripts.site.player import WORKER_TEXT
 from build_scripts.site.runtime_split import PROFILE, runtime_files
 from build_scripts.site.short_glue import published_glue
 from build_scripts.steps import Step
@@ -82,6 +85,7 @@ TYPES = {
     ".tflite": "application/octet-stream",
     ".txt": "text/plain; charset=utf-8",
     ".wasm": "application/wasm",
+    ".webinfer": "application/octet-stream",
     ".webp": "image/webp",
     ".webmanifest": "application/manifest+json",
     ".whl": "application/zip",
@@ -111,7 +115,8 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SOUNDS, SNAPSHOT]
+    data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, PACKAGES, IMAGES, SOUNDS, SNAPSHOT]
+    data += [PLAYER]
     sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *SPLIT, PROFILE, *BUNDLES, LOCK, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
@@ -195,6 +200,8 @@ def static_files() -> dict[str, bytes]:
     files |= {f"{name}.js": bundle.bundled_page(name, exports=True) for name in (*WEBNN, *INTEROP)}
     own = {f"{root}.js": npm_bundle.bundled(page_script(root), names=True) for root in script_roots()}
     own |= {f"{name}.js": npm_bundle.bundled(page_script(name)) for name in FROM_NPM}
+    own["player.js"] = npm_bundle.bundled(PLAYER / "src" / "player.js", external=(f"./{WORKER_TEXT}",))
+    own["player_worker.js"] = npm_bundle.bundled(PLAYER / "src" / "player_worker.js")
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 
 
@@ -222,7 +229,10 @@ def _published_name(relative: str) -> str:
 
 
 def _single_files() -> Iterator[Asset]:
-    for kind, folder in (("models", MODELS), ("images", IMAGES), ("sounds", SOUNDS), ("snapshot", SNAPSHOT)):
+    folders = {
+        "models": MODELS, "packages": PACKAGES, "images": IMAGES, "sounds": SOUNDS, "snapshot": SNAPSHOT
+    }  # fmt: skip
+    for kind, folder in folders.items():
         for path in files_below(folder):
             if path.suffix in TYPES and (path.suffix == PUBLISHED or not path.with_suffix(PUBLISHED).is_file()):
                 data = path.read_bytes()

@@ -85,7 +85,7 @@
   const cause = () => {
     if (!refused) return null;
     const way = refused.includes("trusted-types") ? "allow the Trusted Types policy “default”" : `give this address ${NEEDED}`;
-    return { code: "policy", message: `The security policy of this address (Content-Security-Policy, ${refused}) refuses a part of the engine. Whoever runs the server has to ${way}.` };
+    return { code: "policy", message: `The security policy of this address (Content-Security-Policy, ${refused}) refuses a part of the engine. The server’s operator has to ${way}.` };
   };
   try { // where scripts' addresses must be vouched for, those of this address are
     const createScriptURL = (url) => (new URL(url, document.baseURI).origin === location.origin ? url : null);

@@ -38,14 +38,28 @@ async function keptPage(address) {
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") === wanted ? found : null;
 }
 
-/** A page that says that there is no network, with links to those that were kept. */
+const OFFLINE_STYLE = "body{font:1rem/1.6 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem}a{display:inline-block;min-height:1.75rem}";
+// The language that chosen_language.js would choose.
+const OFFLINE_SCRIPT = `let wanted = navigator.language;
+try { wanted = localStorage.getItem("webinfer language") ?? wanted; } catch {}
+if (wanted.startsWith("de")) {
+  document.documentElement.lang = "de";
+  document.title = "Kein Netz";
+  for (const part of document.querySelectorAll("main")) part.hidden = !part.hidden;
+}`;
+
+/** A page that says in both languages that there is no network, with links to those that were kept, and shows one of them. */
 async function withoutNetwork() {
   const paths = (await Promise.all((await versions()).map((cache) => cache.keys()))).flat().map(({ url }) => new URL(url).pathname);
   const pages = [...new Set(paths)].filter((path) => !path.startsWith(ASSETS));
-  const links = pages.map((path) => `<li><a href="${encodeURI(path)}">${path === HOME ? "the home page" : encodeURI(path.slice(HOME.length))}</a>`);
+  const links = (home) => pages.map((path) => `<li><a href="${encodeURI(path)}">${path === HOME ? home : encodeURI(path.slice(HOME.length))}</a>`).join("");
   const text = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>No network</title><h1>No network</h1><p>This page cannot be loaded now, and it was not kept, because it was never open here.
-Check the connection and <a href="">try again</a>, or open one that was kept:</p><ul>${links.join("")}</ul></html>`;
+<meta name="color-scheme" content="light dark"><title>No network</title><style>${OFFLINE_STYLE}</style>
+<main><h1>No network</h1><p>This page cannot be loaded now, and it was not kept, because it was never open here.
+Check the connection and <a href="">try again</a>, or open one that was kept:</p><ul>${links("the home page")}</ul></main>
+<main hidden><h1>Kein Netz</h1><p>Diese Seite lässt sich gerade nicht laden. Sie ist hier nicht gespeichert, weil sie hier noch nie offen war.
+Prüfen Sie die Verbindung und <a href="">versuchen Sie es noch einmal</a>, oder öffnen Sie eine gespeicherte Seite:</p><ul>${links("die Startseite")}</ul></main>
+<script>${OFFLINE_SCRIPT}</script></html>`;
   return new Response(text, { status: 503, headers: { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" } });
 }
 

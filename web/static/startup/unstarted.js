@@ -7,7 +7,7 @@
   const { dataset } = document.documentElement;
   if (box && !globalThis.firstRuns) {
     const why = "The security policy of this address (Content-Security-Policy, script-src) refuses the script in this page’s text.";
-    box.querySelector("p").textContent = `${why} Whoever runs the server has to give this address ${NEEDED}, or no policy: the page brings its own.`;
+    box.querySelector("p").textContent = `${why} The server’s operator has to give this address ${NEEDED}, or no policy: the page brings its own.`;
     for (const animation of box.getAnimations()) animation.finish();
     dataset.state = "failed";
     dataset.webinferError = JSON.stringify({ code: "policy", message: why });

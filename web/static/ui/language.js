@@ -111,15 +111,15 @@ function watch() {
   observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ATTRIBUTES });
 }
 
-/** Shows the page in a language, "en" as it was written; `button` switches and has the catalogue's address. */
-export async function show(language, button) {
+/** Shows the page in a language, "en" as it was written; `button` switches, `entries` is a promise of the catalogue. */
+export async function show(language, button, entries) {
   const titles = button.dataset;
   if (language === "en") {
     observer?.disconnect();
     restore();
     delete globalThis.englishOf;
   } else {
-    catalogue ??= prepared(language, await (await fetch(titles.catalogue)).json());
+    catalogue ??= prepared(language, await entries);
     globalThis.englishOf = (node) => english.get(node)?.was ?? node.data; // for say() of dom.js, which compares
     change(root);
     watch();

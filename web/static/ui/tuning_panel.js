@@ -70,7 +70,7 @@ export class TuningPanel {
   log({ text }) {
     this.#working(false);
     if (!text) {
-      byId("tuning-status").textContent = "Nothing is known of this device yet: tune first.";
+      byId("tuning-status").textContent = "No tuning data for this device yet. Run tuning first.";
       return;
     }
     download("webinfer-tuning.jsonl", [text], "application/jsonl");

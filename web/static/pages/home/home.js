@@ -5,6 +5,7 @@ import { copyButton } from "../../ui/copy_button.js";
 import { byId, el } from "../../ui/dom.js";
 import { remembered } from "../../ui/recent_runs.js";
 import { drawWhole, viewOn } from "../../ui/overlay.js";
+import * as live from "./live_faces.js";
 
 const root = document.documentElement;
 const cards = [...document.querySelectorAll("[data-demo]")];
@@ -77,7 +78,12 @@ async function tellMissing() {
   }
 }
 
-const redraw = () => [...cards, ...document.querySelectorAll("[data-found]")].map((card) => draw(card).catch(() => {})); // without it the sample is shown alone
+function redraw() {
+  for (const card of [...cards, ...document.querySelectorAll("[data-found]")]) {
+    if (card.dataset.found && live.redraw()) continue;
+    draw(card).catch(() => {}); // without it the sample is shown alone
+  }
+}
 new ResizeObserver(redraw).observe(document.querySelector("main"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
