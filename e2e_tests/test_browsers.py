@@ -53,7 +53,7 @@ def test_firefox_without_isolation_finds_the_face(firefox: Firefox, bare_address
     with firefox.tab() as tab:
         tab.open(f"{bare_address}{PAGE}wasm")
         check(tab.result(), "wasm", face)
-        assert "not cross-origin isolated" in said(tab, "threads")
+        assert "not cross-origin isolated" in said(tab, "Threads")
 
 
 def test_firefox_that_scrambles_pictures_says_so_and_what_helps(private_firefox: Firefox, address: str) -> None:
@@ -70,7 +70,7 @@ def test_webkit_that_shares_no_memory_finds_the_face(webkit: WebKit, address: st
         tab.open(f"{address}{PAGE}wasm")
         check(tab.result(), "wasm", face)
         if tab.evaluate("crossOriginIsolated && !self.SharedArrayBuffer"):
-            assert "this browser shares no memory between threads" in said(tab, "threads")
+            assert "this browser shares no memory between threads" in said(tab, "Threads")
         opens_home(tab, address)
 
 

@@ -103,7 +103,8 @@ def test_plural_forms_and_numbers_are_german(demo: Demo) -> None:
     assert shown["language"] == "de" or shown["at"] - hidden["at"] >= HELD_MS - 1
     page.page.evaluate(
         """() => {
-          for (const text of ["1 node", "1,234 nodes", "40 nodes in 1 step, 2.30 MB of memory, compiled in 80 ms."]) {
+          for (const text of ["1 node", "1,234 nodes", "40 nodes in 1 step, 2.30 MB of memory, compiled in 80 ms.",
+               "What a file is, by its contents: one of 200 kinds. Nothing leaves this device."]) {
             const made = document.createElement("p");
             made.className = "made";
             made.textContent = text;
@@ -115,4 +116,5 @@ def test_plural_forms_and_numbers_are_german(demo: Demo) -> None:
     page.wait_for("change", lambda: made.first.text_content() == "1 Knoten")
     assert made.all_text_contents() == [
         "1 Knoten", "1.234 Knoten", "40 Knoten in 1 Schritt, 2,30 MB Speicher, kompiliert in 80 ms.",
+        "Was eine Datei ist, nach ihrem Inhalt: eine von 200 Arten. Nichts verlässt dieses Gerät.",
     ]  # fmt: skip

@@ -112,7 +112,8 @@ def detects_live(page: DemoPage) -> None:
     box, status = page.page.locator("#live"), page.page.locator("#live-status")
 
     def told(name: str) -> dict[str, Any]:
-        return json.loads(box.get_attribute(f"data-{name}") or "{}")
+        found: dict[str, Any] = json.loads(box.get_attribute(f"data-{name}") or "{}")
+        return found
 
     def look(press: str, source: str, faces: int) -> None:
         page.page.get_by_role("button", name=press).click()

@@ -30,7 +30,7 @@ from server.settings import Settings
 from server.studio import Demo, Studio, read_studio
 
 ADDRESS = re.compile(
-    r'\b((?:href|src|data-home|data-recorded|data-drawer|data-address|data-script|data-catalogue|'
+    r"\b((?:href|src|data-home|data-recorded|data-drawer|data-address|data-script|data-catalogue|"
     r'data-player|data-worker|data-package)=")/([^"#?]*)'
 )
 ISLAND = re.compile(r'"/(?=assets/)')  # the list of files, as JSON

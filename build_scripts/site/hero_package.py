@@ -32,4 +32,6 @@ def compile_package() -> None:
         command, env={**os.environ, "PYTHONPATH": str(ENGINE.parent)}, capture_output=True, text=True, errors="replace"
     )
     if done.returncode:
-        raise BuildError(f"the home page's face detector cannot be compiled: {(done.stdout + done.stderr).strip()[-800:]}")
+        raise BuildError(
+            f"the home page's face detector cannot be compiled: {(done.stdout + done.stderr).strip()[-800:]}"
+        )

@@ -50,6 +50,9 @@ function piecewise(text, between, glue) {
 
 /** A text in the language of the catalogue: as a whole, else by sentences, else by commas; as it is where nothing is known of it. */
 export function translated(text) {
+  const sentences = text.split(SENTENCES);
+  const each = sentences.length > 1 && !catalogue.exact.has(text) && sentences.map(looked); // before patterns, which may reach over their ends
+  if (each && each.every((part) => part !== null)) return each.join(" ");
   return looked(text) ?? piecewise(text, SENTENCES, " ") ?? piecewise(text, ", ", ", ") ?? text;
 }
 

@@ -118,10 +118,15 @@ export function showBackend(text) {
   say(byId("backend"), text);
 }
 
+/** What it runs on and why: a session's reason begins with the backend that "auto" chose, which is said already. */
+export const showChoice = ({ backend, reason }) => showBackend(`Runs on ${backend}: ${reason.replace(`auto chose ${backend}: `, "")}`);
+
+const TITLES = { wasm: "WebAssembly", isolated: "Cross-origin isolation", threads: "Threads", jspi: "Promise integration (JSPI)", webgpu: "WebGPU", webnn: "WebNN" };
+
 /** Capabilities, {name, present, value, reason, fix}, in a list. */
 export function showCapabilities(capabilities, list = byId("capabilities")) {
   const rows = capabilities.map(({ name, present, value, reason, fix }) => el("li", { class: present ? "present" : "absent" },
-    el("strong", { text: name }), el("span", { class: "value", text: present ? value || "yes" : "no" }),
+    el("strong", { text: TITLES[name] ?? name }), el("span", { class: "value", text: present ? value || "yes" : "no" }),
     reason ? el("p", { text: reason }) : null, fix ? el("p", { class: "quiet", text: fix }) : null));
   list.replaceChildren(...rows);
 }

@@ -67,14 +67,14 @@ async function draw(card) {
   onto(view, found, shape, beside);
 }
 
-/** Says on the card of each demo whose package the server could not fetch why that was. */
+/** Says on the card of each demo whose package the server could not fetch that it could not. */
 async function tellMissing() {
   const late = cards.filter(({ dataset }) => dataset.late);
   if (!late.length) return;
   const states = await fetch(new URL(`${root.dataset.home}api/packages`, document.baseURI)).then((answer) => answer.json());
   for (const card of late) {
     const failed = card.dataset.late.split(" ").find((name) => states[name]?.state === "failed");
-    if (failed) card.querySelector("[data-size]").textContent = `Could not download its model: ${states[failed].message}`;
+    if (failed) card.querySelector("[data-size]").textContent = "Could not download its model"; // its page says why
   }
 }
 

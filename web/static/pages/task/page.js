@@ -57,7 +57,7 @@ function onResult(result, source) {
   results.show({ ...shown(image, source), beside: { ...source.paper, ...beside }, found, live });
   stage.took?.(found);
   remember(result, live);
-  panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
+  panels.showChoice({ backend, reason }); // another one after the loss of a GPU
   panels.showTimes(times);
   if (live) rate.count(performance.now());
 }
@@ -85,7 +85,7 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   runsOn = backend;
   schema = result;
   results.expect(result);
-  panels.showBackend(`Runs on ${backend}: ${reason}`);
+  panels.showChoice({ backend, reason });
   panels.showCapabilities(capabilities);
   if (restarted ?? notice) troubles.show(restarted ?? notice, { severe: false });
   restarted = null;
@@ -106,7 +106,7 @@ function onStarted({ capabilities }) {
 
 /** "Auto" has measured which backend is the fastest. */
 function onSettled({ backend, reason, capabilities, tunable }) {
-  panels.showBackend(`Runs on ${backend}: ${reason}`);
+  panels.showChoice({ backend, reason });
   panels.showCapabilities(capabilities);
   if (backend === runsOn) return;
   runsOn = backend;

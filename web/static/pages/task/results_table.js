@@ -9,13 +9,13 @@ const TEXTS = { // by the field's kind
   points: (points) => `${Object.keys(points).length}`,
   landmarks: (part) => (part ? `${(part.landmarks ?? part).xyz.length / 3}` : "–"),
   text: (text) => text || "–",
-  category: ({ label, index }) => label || `class ${index}`,
+  category: ({ label, index }) => label.replaceAll("_", " ") || `class ${index}`,
   number: (number, unit) => (unit === "0..1" ? shareOf(number) : `${Number(number.toFixed(3))} ${unit}`),
 };
 const NAMING = ["category", "text"]; // kinds of fields that say what a thing is
 
 function cell(value, { kind, unit }) {
-  const made = el("td", { text: (TEXTS[kind] ?? String)(value, unit), class: kind === "number" ? "score" : "" });
+  const made = el("td", { text: (TEXTS[kind] ?? String)(value, unit), class: { number: "score", box: "place" }[kind] ?? "" });
   return kind === "number" && unit === "0..1" ? barred(made, value) : made;
 }
 
@@ -39,7 +39,9 @@ function words(told) {
 function numbers(one, { label, fields }, number) {
   const named = fields.find(({ kind }) => NAMING.includes(kind));
   const kind = named && TEXTS[named.kind](one[named.name]);
-  const rest = fields.filter((field) => field !== named && field.kind !== "mask");
+  const parts = fields.filter((field) => field.kind === "landmarks");
+  const alike = parts.length === 1 && parts[0]; // as many in each row, by the model
+  const rest = fields.filter((field) => field !== named && field !== alike && field.kind !== "mask");
   const first = { column: label, made: el("th", { scope: "row", text: kind ?? String(number) }) };
   return [first, ...rest.map((field) => ({ column: titled(field.name), made: cell(one[field.name], field) }))];
 }
