@@ -28,13 +28,7 @@ export class Program {
   create({ buffers, dispatches }, uniforms, others = []) {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     const gpu = this.device.gpu;
-    const { shared } = this.device;
-    const taken = ([program, number]) => {
-      const buffer = program.buffers[number];
-      shared.set(buffer, (shared.get(buffer) ?? 0) + 1);
-      return buffer;
-    };
-    this.buffers = buffers.map((size) => (size === null ? taken(others.splice(0, 2)) : gpu.createBuffer({ label: this.label, size, usage })));
+    this.buffers = buffers.map((size) => (size === null ? this.taken(others) : gpu.createBuffer({ label: this.label, size, usage })));
     withBytes(uniforms, (bytes) => {
       const size = Math.max(16, bytes.length);
       const uniform = gpu.createBuffer({ size, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
@@ -43,6 +37,13 @@ export class Program {
     });
     this.steps = dispatches.map(({ label, pipeline, bindings, groups }) => (
       this.bound({ label, made: this.device.pipelines[pipeline], bindings, groups }, new Map())));
+  }
+
+  /** The first of `others`, a program and the number of its buffer and so on, which is taken off: that buffer. */
+  taken(others) {
+    const { shared } = this.device, [program, number] = others.splice(0, 2), buffer = program.buffers[number];
+    shared.set(buffer, (shared.get(buffer) ?? 0) + 1);
+    return buffer;
   }
 
   /** A step with other buffers, by their numbers, in the place of the program's own. */
@@ -57,14 +58,15 @@ export class Program {
   /**
    * Goes on with other sizes, JSON {sizes: [[buffer, bytes], …], steps: [[number, bindings or null, groups], …]}: buffers
    * that are made anew, the bytes of all parameters, and steps with other bindings or workgroups. No run is under way.
+   * `others`: for each null of the bytes another program, and the number of its buffer that is taken.
    */
-  async rebind(json, uniforms) {
+  async rebind(json, uniforms, ...others) {
     const { sizes, steps } = JSON.parse(json);
     const change = () => {
       for (const [number, size] of sizes) {
-        const { usage } = this.buffers[number];
-        this.buffers[number].destroy();
-        this.buffers[number] = this.device.gpu.createBuffer({ label: this.label, size, usage });
+        const before = this.buffers[number], { usage } = before;
+        this.buffers[number] = size === null ? this.taken(others) : this.device.gpu.createBuffer({ label: this.label, size, usage });
+        this.device.release(before);
       }
       this.write(this.buffers.length - 1, uniforms);
       for (const [number, bindings, groups] of steps) {
@@ -89,6 +91,7 @@ export class Program {
     for (let round = 0; round < repeats; round++) {
       for (let i = first; i < first + count; i++) {
         const { made, group, groups } = steps[i];
+        if (!groups[0]) continue;
         if (made !== current) pass.setPipeline((current = made).pipeline);
         pass.setBindGroup(0, group);
         pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
@@ -97,11 +100,22 @@ export class Program {
     pass.end();
   }
 
-  /** A number for what JSON {copies: [[buffer, offset, nbytes, at], …], total} copies to a staging buffer of a ring. */
+  /**
+   * A number for what JSON {copies: [[buffer, offset, nbytes, at], …], total} copies to a staging buffer of a ring. A
+   * copy may go on with a count and a stride: so many equal parts, which lie one behind the other in the result.
+   */
   reading(json) {
     const { copies: rows, total } = JSON.parse(json);
-    const copies = rows.map(([buffer, offset, nbytes, at]) => ({ buffer, offset, size: Math.ceil(nbytes / 4) * 4, at }));
+    const copies = rows.map(([buffer, offset, nbytes, at, count = 1, stride = 0]) => (
+      { buffer, offset, size: Math.ceil(nbytes / 4) * 4, at, count, stride }));
     return this.readings.push({ copies, total, free: [], made: 0, waiting: [] }) - 1;
+  }
+
+  copyOut(encoder, { buffer, offset, size, count, stride }, target, at) {
+    const part = size / count;
+    for (let i = 0; i < (size ? count : 0); i++) {
+      encoder.copyBufferToBuffer(this.buffers[buffer], offset + i * stride, target, at + i * part, part);
+    }
   }
 
   /** undefined where a staging buffer for the `reads`-th reading is free, else a promise of one. */
@@ -170,9 +184,7 @@ export class Program {
     const reading = this.readings[reads];
     const staging = reading.free.pop();
     const copyOut = (encoder) => {
-      for (const { buffer, offset, size, at } of reading.copies) {
-        if (size) encoder.copyBufferToBuffer(this.buffers[buffer], offset, staging, at, size);
-      }
+      for (const copy of reading.copies) this.copyOut(encoder, copy, staging, copy.at);
     };
     this.finish(this.submitChecked(first, count, copyOut), staging, (bytes) => arrived(ticket, bytes))
       .catch((error) => tellFailure(error, ticket, arrived))
@@ -220,7 +232,7 @@ export class Program {
       return this.spare.get(bytes)?.pop() ?? this.device.gpu.createBuffer({ label: `${this.label} result`, size: bytes, usage });
     });
     const checked = this.submitChecked(first, count, (encoder) => {
-      copies.forEach(({ buffer, offset, size }, i) => size && encoder.copyBufferToBuffer(this.buffers[buffer], offset, made[i], 0, size));
+      copies.forEach((copy, i) => this.copyOut(encoder, copy, made[i], 0));
     });
     this.prepare(first, count);
     return { buffers: made, checked: checked?.then(() => { this.proven = true; }) };

@@ -4,6 +4,7 @@ one out."""
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from build_scripts.judge.open_models import HEADS, WIDTH, decoder
 from webinfer.backends.base import RegimeExecutor
 from webinfer.backends.wasm.held_states import HeldStates
 from webinfer.backends.wasm.sized_words import SizedExecutor
+from webinfer.backends.webgpu.held_rows import RowProgram
 from webinfer.errors import ClosedError, LimitError
 from webinfer.importers.core.caches import CacheRow, Caches
 from webinfer.session import loading, open_store
@@ -182,23 +184,30 @@ def test_states_outlast_the_executor_that_holds_them() -> None:
         np.testing.assert_allclose(cache.tensors()[name].numpy(), array, atol=1e-6)
 
 
-def test_plans_of_an_earlier_visit_hold_states_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_plans_of_an_earlier_visit_hold_states_too(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if backend == "webgpu":
+        Target(backend).demand()
     monkeypatch.setattr(open_store, "QUIET_S", 0.0)
     host = Visitor()
-    with opened(host=host) as first:
+    with opened(backend, host=host) as first:
         plain = Plain(first)
         wanted = [plain.step(TOKENS[:, i : i + 1]) for i in range(20)]
         run(asyncio.sleep(0.05))
         while open_store._tasks:
             run(asyncio.sleep(0.01))
     monkeypatch.setattr(loading, "read_model", None)  # a call would fail
-    with opened(host=host) as second:
+    with opened(backend, host=host) as second:
         cache = begun(second)
         for i in range(20):
             np.testing.assert_array_equal(step(second, cache, TOKENS[:, i : i + 1]), wanted[i])
         assert held(cache)
         assert isinstance(second.executor, RegimeExecutor)
-        assert isinstance(second.executor, SizedExecutor)
+        if backend == "webgpu":
+            assert isinstance(second.executor, RowProgram)
+            assert len({*second.executor._skipped}) == 4  # copies of the past
+        else:
+            assert isinstance(second.executor, SizedExecutor)
 
 
 def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,14 +246,66 @@ def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: 
         assert not held(cache)
 
 
-def test_on_a_gpu_a_long_loop_copies_no_past(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def moves(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """How often, since it was asked last, a state was copied to or from a program."""
     Target("webgpu").demand()
+    from webinfer.host.gpu_native_program import NativeProgram
+
+    count, copy, keep = [0], NativeProgram._copy, NativeProgram.keep
+
+    def counted_copy(own: Any, encoder: Any, buffer: int, data: Any) -> None:
+        count[0] += 1
+        copy(own, encoder, buffer, data)
+
+    async def counted_keep(own: Any, *args: Any) -> Any:
+        count[0] += 1
+        return await keep(own, *args)
+
+    def asked() -> int:
+        found, count[0] = count[0], 0
+        return found
+
+    monkeypatch.setattr(NativeProgram, "_copy", counted_copy)
+    monkeypatch.setattr(NativeProgram, "keep", counted_keep)
+    return asked
+
+
+def test_on_a_gpu_only_new_rows_are_written_whatever_batch_and_number_come(moves: Any) -> None:
+    """Each result equals that of plain runs, bit for bit."""
+    data, draw, appending = branchless(), np.random.default_rng(4), 0
+    plan = {(1, "a"): (3, 1, 1, 1), (1, "b"): (70, 1, 2), (3, "a"): (2, 1, 1), (3, "b"): (5, 1, 33, 1, 1, 1)}
+    with run(webinfer.load(data, backend="webgpu")) as session, run(webinfer.load(data, backend="webgpu")) as other:
+        caches = {key: session.kv_cache() for key in plan}
+        pasts = {key: np.zeros((2, key[0], 2, 0, 4), "f4") for key in plan}
+        for turn, (key, counts) in product(range(3), plan.items()):
+            for count in counts:
+                ids = draw.integers(0, 11, (key[0], count))
+                fed = {"input_ids": ids, **dict(zip(NAMES[0], pasts[key], strict=True))}
+                want = run(other.run(fed))
+                moves()
+                found = run(session.run({"input_ids": ids}, kv_cache=caches[key]))
+                appending += not moves()
+                np.testing.assert_array_equal(found["logits"].numpy(), want["logits"].numpy())
+                pasts[key] = np.stack([want[name].numpy() for name in NAMES[1]])
+            if turn == 1:
+                run(session.run(fed))  # arrays, which are no states
+                on_gpu = run(session.run_on_gpu(fed))
+                np.testing.assert_array_equal(run(on_gpu["logits"].read()).numpy(), want["logits"].numpy())
+        assert appending > 10  # of 48, where four sequences take turns and grow
+        for (key, cache), index in product(caches.items(), range(2)):
+            np.testing.assert_array_equal(cache.tensors()[NAMES[0][index]].numpy(), pasts[key][index])
+    for key, cache in caches.items():  # of a closed session
+        np.testing.assert_array_equal(run(cache.read())[NAMES[0][0]].numpy(), pasts[key][0])
+
+
+def test_on_a_gpu_a_long_loop_copies_no_past(moves: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from webinfer.host.gpu_native_program import NativeProgram
 
     empty = {**START, **{name: START[name][:, :, :0] for name in PAIRS}}
     with opened("webgpu") as session, opened("webgpu") as other:
         plain, cache = Plain(other, empty), begun(session, empty)
-        write, taken, moved = NativeProgram.write, NativeProgram._taken, [0]
+        write, taken, moved, appending = NativeProgram.write, NativeProgram._taken, [0], 0
 
         def counted_write(own: Any, buffer: int, data: Any, offset: int = 0) -> None:
             moved[0] += memoryview(data).nbytes
@@ -263,11 +324,42 @@ def test_on_a_gpu_a_long_loop_copies_no_past(monkeypatch: pytest.MonkeyPatch) ->
                 found = step(session, cache, ids)
             assert held(cache)
             assert i < 2 or moved[0] < 500  # tokens and their logits
+            appending += i > 1 and not moves()
             np.testing.assert_array_equal(found, plain.step(ids))
+            moves()
+        assert appending >= 32  # of 38: places double
         assert cache.length == 42
         for name, array in plain.past.items():
             np.testing.assert_array_equal(cache.tensors()[name].numpy(), array)
             np.testing.assert_array_equal(run(cache.read())[name].numpy(), array)
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_a_cache_of_which_there_are_views_is_copied_beside_one_that_is_appended(backend: str) -> None:
+    import onnx
+
+    if backend == "webgpu":
+        Target(backend).demand()
+    model = onnx.load_from_string(branchless())
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0, -1]), "flat shape"))
+    model.graph.node.append(onnx.helper.make_node("Reshape", [NAMES[1][0], "flat shape"], ["flat"]))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("flat", onnx.TensorProto.FLOAT, None))
+    data = model.SerializeToString()
+    with run(webinfer.load(data, backend=backend)) as session, run(webinfer.load(data, backend=backend)) as other:
+        cache, past = session.kv_cache(), np.zeros((2, 1, 2, 0, 4), "f4")
+        for count in (3, 1, 1, 1, 1, 4, 1, 1, 1):
+            ids = np.arange(count)[None]
+            want = run(other.run({"input_ids": ids, **dict(zip(NAMES[0], past, strict=True))}))
+            found = run(session.run({"input_ids": ids}, kv_cache=cache))
+            for name in ("logits", "flat"):
+                np.testing.assert_array_equal(found[name].numpy(), want[name].numpy())
+            past = np.stack([want[name].numpy() for name in NAMES[1]])
+        assert held(cache)
+        for index in range(2):
+            np.testing.assert_array_equal(cache.tensors()[NAMES[0][index]].numpy(), past[index])
+        executor: Any = session.executor
+        rows = executor._rows if backend == "wasm" else executor.appended
+        assert [one.input for one in rows] == [NAMES[0][1]]
 
 
 def test_on_a_gpu_sequences_take_turns_and_states_outlast_programs() -> None:

@@ -96,6 +96,12 @@ class StateHolder(Protocol):
     def read_state(self, slot: StateInput) -> memoryview:
         """A copy of the bytes of a state that lies here."""
 
+    async def fetch_state(self, slot: StateInput) -> memoryview:
+        """As `read_state`, where that has to be awaited."""
+
+    async def give_state(self, slot: StateInput) -> None:
+        """Lets a state go: afterwards it does not lie here."""
+
 
 class StateInput:
     """Stands for an input whose next value is an output: after a run it stands for that.
@@ -129,7 +135,8 @@ class StateInput:
         self.shape, self.on_gpu, self._tensor = value.shape, value, None
 
     def close(self) -> None:
-        """Gives the buffer on the GPU back, if there is one, with what is there alone."""
+        """Gives the buffer on the GPU back, if there is one, or the place with a holder, with what is there alone."""
+        self.holder = None
         if self.on_gpu is not None:
             self.on_gpu.close()
             self.on_gpu = None
@@ -154,12 +161,15 @@ class StateInput:
         """
         if self._tensor is None and self.on_gpu is not None:
             self._tensor = await self.on_gpu.read()
+        elif self._tensor is None and self.holder is not None:
+            self._tensor = Tensor(await self.holder.fetch_state(self), self.shape, self.dtype)
         return self.tensor()
 
     def leave(self) -> None:
         """The holder needs its memory, or is closed."""
-        self.tensor()
-        self.holder = None
+        if self.holder is not None:
+            self.tensor()
+            self.holder = None
 
 
 @dataclass(frozen=True, slots=True)

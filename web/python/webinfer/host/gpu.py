@@ -61,6 +61,22 @@ class Span(NamedTuple):
     nbytes: int
 
 
+class SpacedSpan(NamedTuple):
+    """So many equal parts of a buffer, `stride` bytes from one to the next, as a result: one behind the other.
+
+    Units:  `offset`, `stride` and `nbytes`, which is of all parts, are bytes, multiples of 4
+    """
+
+    buffer: int
+    offset: int
+    nbytes: int
+    parts: int
+    stride: int
+
+
+Reads = Sequence[Span | SpacedSpan]
+
+
 class SharedBuffer(NamedTuple):
     """A buffer of another program of the same device, by its number there. It lives as long as one of them does."""
 
@@ -68,7 +84,7 @@ class SharedBuffer(NamedTuple):
     number: int
 
 
-def staging_layout(reads: Sequence[Span]) -> tuple[tuple[int, ...], int]:
+def staging_layout(reads: Reads) -> tuple[tuple[int, ...], int]:
     """Where each of the results `reads` starts in a run's staging buffer, and the bytes of all.
 
     Units:  bytes
@@ -124,9 +140,7 @@ class GpuProgram(Protocol):
         """
         ...
 
-    async def start(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> Arrival:
+    async def start(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> Arrival:
         """As `run`, but returns when the work is submitted. Call what it returns to wait for the bytes, or leave it.
 
         Raises:  DeviceLostError; GpuError
@@ -134,7 +148,7 @@ class GpuProgram(Protocol):
         ...
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
         """Writes `inputs`, submits dispatches first..first+count-1 and returns the bytes of `reads` after them.
 
@@ -154,9 +168,7 @@ class GpuProgram(Protocol):
         """
         ...
 
-    async def keep(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> list[Any]:
+    async def keep(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> list[Any]:
         """As `run`, but each result stays on the device: returns a GPU buffer for each of `reads`.
 
         Raises:  DeviceLostError; GpuError
@@ -168,12 +180,16 @@ class GpuProgram(Protocol):
         ...
 
     async def rebind(
-        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+        self,
+        sizes: Mapping[int, int | SharedBuffer],
+        uniforms: bytes,
+        steps: Sequence[tuple[int, Sequence[Span] | None, Groups]],
     ) -> None:
         """Goes on with other sizes of what dispatches work on; no run is under way.
 
-        The buffers of these numbers are made anew in these bytes, zeroed, and `uniforms` take the place of the
-        parameters. `steps` are a dispatch's number, what it binds from now on (None: as before), and its workgroups.
+        The buffers of these numbers are made anew in these bytes, zeroed, or taken from another program, and
+        `uniforms` take the place of the parameters. `steps` are a dispatch's number, what it binds from now on (None:
+        as before), and its workgroups.
         All dispatches that bind a buffer made anew must be among them with what they bind.
 
         Raises:  OutOfMemoryError; GpuError; DeviceLostError

@@ -6,7 +6,7 @@ What is asked of a device goes over as JSON; gpu_device.js and gpu_program.js ho
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import js
@@ -24,6 +24,7 @@ from webinfer.host.gpu import (
     GpuOffer,
     Groups,
     PipelineSpec,
+    Reads,
     SharedBuffer,
     Span,
     staging_layout,
@@ -168,11 +169,9 @@ class BrowserDevice:
             for d in dispatches
         ]
         sizes = [size if isinstance(size, int) else None for size in buffers]
-        others = [one for one in buffers if isinstance(one, SharedBuffer)]
         text = json.dumps({"label": "webinfer", "buffers": sizes, "dispatches": steps})
         try:
-            shared = [part for one in others for part in (one.program._program, one.number)]  # type: ignore[attr-defined]
-            program = await self._device.createProgram(text, memoryview(uniforms), *shared)
+            program = await self._device.createProgram(text, memoryview(uniforms), *_taken_from(buffers))
         except JsException as error:
             raise_typed(error, label, self.name)
         return BrowserProgram(program, label, self.name, self._modules)
@@ -206,12 +205,18 @@ class BrowserDevice:
             self._answers.close()
 
 
+def _taken_from(buffers: Iterable[int | SharedBuffer]) -> list[Any]:
+    """The buffers of other programs among these, as gpu_program.js takes them: a program, a number, and so on."""
+    shared = [one for one in buffers if isinstance(one, SharedBuffer)]
+    return [part for one in shared for part in (one.program._program, one.number)]  # type: ignore[attr-defined]
+
+
 class BrowserProgram:
     """Buffers and recorded dispatches (host.gpu.GpuProgram). `program` is the Program of gpu_program.js."""
 
     def __init__(self, program: Any, label: str, adapter: str, modules: Any) -> None:
         self._program, self._label, self._adapter, self._modules = program, label, adapter, modules
-        self._layouts: dict[tuple[Span, ...], tuple[int, list[tuple[int, int]]]] = {}
+        self._layouts: dict[tuple[Any, ...], tuple[int, list[tuple[int, int]]]] = {}
         self._answers = Answers(adapter)
 
     def write(self, buffer: int, data: Any, offset: int = 0) -> None:
@@ -244,13 +249,13 @@ class BrowserProgram:
         data: memoryview = await self._answers.of(self._label, device.tellBytes, buffer, span.nbytes, span.offset)
         return data
 
-    def _layout(self, reads: Sequence[Span]) -> tuple[int, list[tuple[int, int]]]:
+    def _layout(self, reads: Reads) -> tuple[int, list[tuple[int, int]]]:
         """The number of these results in gpu_program.js, and where each lies in the staging buffer."""
         key = tuple(reads)
         found = self._layouts.get(key)
         if found is None:
             starts, total = staging_layout(reads)
-            copies = [(s.buffer, s.offset, s.nbytes, start) for s, start in zip(reads, starts, strict=True)]
+            copies = [(*span[:3], start, *span[3:]) for span, start in zip(reads, starts, strict=True)]
             number = self._program.reading(json.dumps({"copies": copies, "total": total}))
             parts = [(start, start + s.nbytes) for s, start in zip(reads, starts, strict=True)]
             found = self._layouts[key] = number, parts
@@ -271,7 +276,7 @@ class BrowserProgram:
         return given
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
         """Writes inputs, submits a range and returns the bytes of `reads`.
 
@@ -279,9 +284,7 @@ class BrowserProgram:
         """
         return await (await self.start(first, count, reads, inputs))()
 
-    async def start(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> Arrival:
+    async def start(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> Arrival:
         """Writes inputs and submits a range; what it returns waits for the bytes of `reads`.
 
         Raises:  DeviceLostError; GpuError; OutOfMemoryError
@@ -317,9 +320,7 @@ class BrowserProgram:
         runs = script.Runs.new(self._program, plan, self._answers.arrived)
         return BrowserPageRuns(runs, parts, self._answers, self._label, self._adapter)
 
-    async def keep(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> list[Any]:
+    async def keep(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> list[Any]:
         """Writes inputs, submits a range and returns a GPUBuffer for each of `reads`."""
         try:
             kept = self._program.keep(first, count, self._layout(reads)[0], *self._given(inputs))
@@ -339,7 +340,10 @@ class BrowserProgram:
         self._program.release(buffer)
 
     async def rebind(
-        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+        self,
+        sizes: Mapping[int, int | SharedBuffer],
+        uniforms: bytes,
+        steps: Sequence[tuple[int, Sequence[Span] | None, Groups]],
     ) -> None:
         """Goes on with other sizes of what dispatches work on.
 
@@ -349,9 +353,10 @@ class BrowserProgram:
             (number, None if bindings is None else [(s.buffer, s.offset, s.nbytes) for s in bindings], groups)
             for number, bindings, groups in steps
         ]
-        text = json.dumps({"sizes": list(sizes.items()), "steps": rows})
+        plain = [(number, size if isinstance(size, int) else None) for number, size in sizes.items()]
+        text, taken = json.dumps({"sizes": plain, "steps": rows}), _taken_from(sizes.values())
         try:
-            await self._program.rebind(text, memoryview(uniforms))
+            await self._program.rebind(text, memoryview(uniforms), *taken)
         except JsException as error:
             raise_typed(error, self._label, self._adapter)
         self._layouts.clear()

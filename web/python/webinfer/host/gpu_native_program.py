@@ -10,7 +10,17 @@ import wgpu
 
 from webinfer.dtypes import DType
 from webinfer.errors import GpuError
-from webinfer.host.gpu import STAGING_RING, Arrival, DispatchSpec, Groups, SharedBuffer, Span, staging_layout
+from webinfer.host.gpu import (
+    STAGING_RING,
+    Arrival,
+    DispatchSpec,
+    Groups,
+    Reads,
+    SharedBuffer,
+    SpacedSpan,
+    Span,
+    staging_layout,
+)
 
 if TYPE_CHECKING:
     from webinfer.host.gpu_native import NativeDevice
@@ -33,9 +43,7 @@ class NativeProgram:
         self._buffers = list[Any]()
         for one in buffers:
             if isinstance(one, SharedBuffer):
-                taken = one.program._buffers[one.number]  # type: ignore[attr-defined]
-                owner.shared[taken] = owner.shared.get(taken, 0) + 1
-                self._buffers.append(taken)
+                self._buffers.append(self._taken_from(one))
             else:
                 self._buffers.append(device.create_buffer(size=one, usage=usage))
         flags = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
@@ -47,6 +55,12 @@ class NativeProgram:
         self._steps = [(owner.pipeline(d.pipeline)[0], self._group(d), d.groups) for d in dispatches]
         self._staging: dict[int, list[Any]] = {}
         owner.programs.add(self)
+
+    def _taken_from(self, one: SharedBuffer) -> Any:
+        """A buffer of another program, which it may let go from now on."""
+        taken, shared = one.program._buffers[one.number], self._owner.shared  # type: ignore[attr-defined]
+        shared[taken] = shared.get(taken, 0) + 1
+        return taken
 
     def _group(self, dispatch: DispatchSpec) -> Any:
         entries = [
@@ -74,6 +88,14 @@ class NativeProgram:
         source, target = self._buffers[data.buffer] if isinstance(data, Span) else data, self._buffers[buffer]
         encoder.copy_buffer_to_buffer(source, 0, target, 0, min(source.size, target.size) // 4 * 4)
 
+    def _copy_out(self, encoder: Any, span: Span | SpacedSpan, target: Any, at: int) -> None:
+        """Copies a result to byte `at` of a buffer."""
+        count, stride = (span.parts, span.stride) if isinstance(span, SpacedSpan) else (1, 0)
+        size = -(-span.nbytes // count // 4) * 4
+        for i in range(count if size else 0):
+            source = self._buffers[span.buffer]
+            encoder.copy_buffer_to_buffer(source, span.offset + i * stride, target, at + i * size, size)
+
     async def read(self, span: Span) -> memoryview:
         """A copy of a range of a buffer."""
         size = -(-span.nbytes // 4) * 4
@@ -81,7 +103,10 @@ class NativeProgram:
         return data[: span.nbytes]
 
     async def rebind(
-        self, sizes: Mapping[int, int], uniforms: bytes, steps: Sequence[tuple[int, Sequence[Span] | None, Groups]]
+        self,
+        sizes: Mapping[int, int | SharedBuffer],
+        uniforms: bytes,
+        steps: Sequence[tuple[int, Sequence[Span] | None, Groups]],
     ) -> None:
         """Goes on with other sizes of what dispatches work on.
 
@@ -91,8 +116,11 @@ class NativeProgram:
         try:
             for number, size in sizes.items():
                 before = self._buffers[number]
-                self._buffers[number] = device.create_buffer(size=size, usage=before.usage)
-                before.destroy()
+                if isinstance(size, SharedBuffer):
+                    self._buffers[number] = self._taken_from(size)
+                else:
+                    self._buffers[number] = device.create_buffer(size=size, usage=before.usage)
+                self._owner.release(before)
             if uniforms:
                 device.queue.write_buffer(self._buffers[-1], 0, uniforms)
             for number, bindings, groups in steps:
@@ -119,6 +147,8 @@ class NativeProgram:
         current = None
         for _ in range(repeats):
             for pipeline, group, groups in self._steps[first : first + count]:
+                if 0 in groups:
+                    continue
                 if pipeline is not current:
                     compute.set_pipeline(current := pipeline)
                 compute.set_bind_group(0, group)
@@ -126,7 +156,7 @@ class NativeProgram:
         compute.end()
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
         """Writes inputs, submits a range and returns the bytes of `reads`.
 
@@ -134,9 +164,7 @@ class NativeProgram:
         """
         return await (await self.start(first, count, reads, inputs))()
 
-    async def start(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> Arrival:
+    async def start(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> Arrival:
         """Writes inputs and submits a range; what it returns waits for the bytes of `reads`.
 
         Raises:  DeviceLostError; GpuError
@@ -154,9 +182,7 @@ class NativeProgram:
             offsets, total = staging_layout(reads)
             staging = self._take_staging(max(total, 16))
             for span, at in zip(reads, offsets, strict=True):
-                size = -(-span.nbytes // 4) * 4
-                if size:
-                    encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, staging, at, size)
+                self._copy_out(encoder, span, staging, at)
             device.queue.submit([encoder.finish()])
         except wgpu.GPUError as error:
             raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
@@ -185,9 +211,7 @@ class NativeProgram:
             ring.append(staging)
         return data
 
-    async def keep(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> list[Any]:
+    async def keep(self, first: int, count: int, reads: Reads, inputs: Sequence[tuple[int, Any]] = ()) -> list[Any]:
         """Writes inputs, submits a range and returns a wgpu buffer for each of `reads`.
 
         Raises:  DeviceLostError; GpuError
@@ -201,9 +225,8 @@ class NativeProgram:
             self._encode(encoder, first, count)
             made = []
             for span in reads:
-                size = -(-span.nbytes // 4) * 4
-                made.append(device.create_buffer(size=max(16, size), usage=usage))
-                encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, made[-1], 0, size)
+                made.append(device.create_buffer(size=max(16, -(-span.nbytes // 4) * 4), usage=usage))
+                self._copy_out(encoder, span, made[-1], 0)
             device.queue.submit([encoder.finish()])
         except wgpu.GPUError as error:
             raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error

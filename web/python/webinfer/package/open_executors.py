@@ -52,7 +52,8 @@ class PackagedOpenGpu(PackagedGpu, RegimeExecutor):
     async def bind(self, sizes: Sequence[int]) -> None:
         """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
         program, _ = self._ready()
-        if await self._bound.bind(sizes, program, self._prepare, self._limit, self.graph.name):
+        if list(sizes) != self._bound.sizes.sizes:
+            await self._bound.bind(sizes, program, self._prepare, self._limit, self.graph.name)
             rows = zip(self.graph.outputs, self._bound.results(self.graph.outputs), strict=True)
             self._outputs = [(value, span if span.nbytes else None) for value, span in rows]
 

@@ -240,6 +240,14 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
         assert self._held is not None
         return self._held.read(self._instance(), slot)
 
+    async def fetch_state(self, slot: StateInput) -> memoryview:
+        """As `read_state`."""
+        return self.read_state(slot)
+
+    async def give_state(self, slot: StateInput) -> None:
+        """Reads a state out, with those that lie beside it."""
+        self._leave()
+
     def close(self) -> None:
         """As every plan's; states that lie here are read out."""
         if not self.closed:

@@ -28,6 +28,7 @@ from webinfer.graph.ir import Cost, Graph, Node, TensorType, Tolerance, Value
 from webinfer.graph.trace import Trace
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host
+from webinfer.lowering.appended import Appended
 from webinfer.ops.custom import CustomOp, Form
 
 _INVOCATIONS = 1 << 17
@@ -72,7 +73,9 @@ class WebGpuBackend(TunableBackend, BindingBackend):
             return None
         device: GpuDevice = await (host.gpu(options.device) if options.device else host.gpu())
         target = Target.of(device, default_tunings(device.name, device.software))
-        return await build_open(graph, trace, host, device, lambda own: _scheduled(own, target), dict, options.beside)
+        return await build_open(
+            graph, trace, host, device, lambda own, appended: _scheduled(own, target, appended), dict, options.beside
+        )
 
     def deserialize(self, data: Any, identity: str) -> StoredPlan | StoredRegimes | None:
         """The plan in these bytes, if they are whole and this engine's."""
@@ -121,8 +124,8 @@ def _fits(host: Host, device: GpuDevice) -> list[Any]:
     return requirements(host, device, default_tunings(device.name, device.software), "")
 
 
-def _scheduled(graph: Graph, target: Target) -> Schedule:
-    schedule = make_schedule(graph, target)
+def _scheduled(graph: Graph, target: Target, appended: Sequence[Appended]) -> Schedule:
+    schedule = make_schedule(graph, target, appended=appended)
     release_after_load(schedule)
     return schedule
 

@@ -134,7 +134,7 @@ class Target:
     """What lowerings may know of the device: limits and features by WebGPU's names, and the kernels tuned for it.
 
     `software` says that a CPU does the computing. `tuned` names kernels by tuning key (lowerings.variants). `cores` run
-    a workgroup or several each (device_size).
+    a workgroup or several each (device_size). `places` are what values lie in that have room (lowering.appended).
     """
 
     limits: Mapping[str, int]
@@ -142,11 +142,16 @@ class Target:
     software: bool = False
     tuned: Mapping[str, str] = field(default_factory=dict)
     cores: int = MEASURED
+    places: Mapping[Value, Value] = field(default_factory=dict)
 
     @classmethod
     def of(cls, device: GpuDevice | GpuOffer, tuned: Mapping[str, str] | None = None) -> Target:
         """What lowerings may know of this device."""
         return cls(dict(device.limits), device.features, device.software, tuned or {}, cores_of(device.name))
+
+    def placed_shape(self, value: Value) -> tuple[int, ...]:
+        """The value's shape, with the room that it has."""
+        return self.places.get(value, value).type.shape
 
     def limit(self, name: str) -> int:
         """A limit by WebGPU's name, or the one that every device has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -153,7 +153,7 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
     # ----- running
 
     def _given(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
-        return [(buffer, inputs[name]) for name, buffer in self._numbers]
+        return [(buffer, inputs[name]) for name, buffer in self._numbers if name in inputs]
 
     def _write(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
         for buffer, data in self._given(inputs):
@@ -179,15 +179,22 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         return self._tensors(await program.run(self._base, self._count, self._reads, self._given(inputs)))
 
     async def _run_with_states(
-        self, program: GpuProgram, inputs: Mapping[str, Any], states: Mapping[str, StateInput]
-    ) -> dict[str, Tensor]:
+        self, program: GpuProgram, inputs: Mapping[str, Any], states: Mapping[str, StateInput],
+        placed: Collection[str] = (),
+    ) -> dict[str, Tensor]:  # fmt: skip
+        """The outputs, or their states; those that are `placed` stay where they are."""
+        for state in states.values():
+            if state.input in inputs and state.holder is not None:
+                await state.holder.give_state(state)
         device, (values, spans) = self._device, self.results()
         given = [(buffer, _state_of(data, device)) for buffer, data in self._given(inputs)]
         shown = [span for value, span in zip(values, spans, strict=True) if value.name not in states]
-        kept = [(value, span) for value, span in zip(values, spans, strict=True) if value.name in states]
+        own = states.keys() - set(placed)
+        kept = [(value, span) for value, span in zip(values, spans, strict=True) if value.name in own]
         arrived = await program.start(self._base, self._count, shown, given)
-        buffers = await program.keep(self._base, 0, [span for _, span in kept])  # right behind: nothing runs between
-        found: dict[str, Any] = {value.name: states[value.name] for value, _ in kept}
+        # Right behind: nothing runs between.
+        buffers = await program.keep(self._base, 0, [span for _, span in kept]) if kept else []
+        found: dict[str, Any] = {value.name: states[value.name] for value in values if value.name in states}
         try:
             data = iter(await arrived())
         except BaseException:
@@ -195,7 +202,7 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
                 buffer.destroy()
             raise
         for (value, _), buffer in zip(kept, buffers, strict=True):
-            states[value.name].put(GpuTensor(buffer, value.type.shape, value.type.dtype, device, _destroy))
+            states[value.name].put(GpuTensor(buffer, value.type.shape, value.type.dtype, device, destroy))
         for value in self.ends.outputs:
             if value.name not in found:
                 found[value.name] = tensor(next(data) if value.type.size else memoryview(b""), value.type)
@@ -295,7 +302,7 @@ def _state_of(data: Any, device: GpuDevice) -> Any:
     return there.buffer if there is not None and there.is_on(device) else data.tensor().flat().cast("B")
 
 
-def _destroy(buffer: Any) -> None:
+def destroy(buffer: Any) -> None:
     """Lets a state's buffer go: none of this size will be asked for again where states grow."""
     buffer.destroy()
 

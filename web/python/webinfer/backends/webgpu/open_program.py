@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from webinfer.backends.base import BindableExecutor, BufferBinding, Executor, PlanRow
 from webinfer.backends.webgpu.dispatch import Derived, Scratch, Source
 from webinfer.backends.webgpu.executor import Origins, WebGpuExecutor
+from webinfer.backends.webgpu.held_rows import EMPTY, AppendedRows, RowProgram, Taken
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.schedule import Schedule, Step
 from webinfer.codegen.prelude import words_of
@@ -22,9 +24,10 @@ from webinfer.errors import LimitError
 from webinfer.graph.dims import has_size, hint_of, with_sizes
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.stored_trace import written as written_trace
-from webinfer.graph.trace import Trace
+from webinfer.graph.trace import AskedAboutSpareError, Trace
 from webinfer.host.gpu import GpuDevice, Span
 from webinfer.host.interface import Host, Progress
+from webinfer.lowering.appended import find_appended
 from webinfer.lowering.followed_graph import FollowedGraph, Number, ShowsFollowedGraph, as_json
 from webinfer.tensor import Tensor
 
@@ -51,6 +54,10 @@ class FollowedSchedule(FollowedGraph):
         self.blocks = {block: self.number(block.nbytes) for block in schedule.blocks}
         self.values = {value: self._region(region) for value, region in schedule.values.items()}
         self.outputs = [self._region(region) for _, region in schedule.outputs]
+        self.rows = [
+            tuple(map(self.number, (one.outer, 4 * one.row, one.result.type.shape[one.axis])))
+            for one in (place.cache for place in schedule.appended)
+        ]
         self.elements = {block: (c.layout, list(map(self.number, c.elements))) for block, c in schedule.sized.items()}
 
     def _region(self, region: Region) -> _Region:
@@ -100,7 +107,7 @@ class _SizedStep(NamedTuple):
     moves: bool  # whether it binds a part of a tensor that does
 
 
-class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
+class OpenProgram(ShowsFollowedGraph, RowProgram, WebGpuExecutor, BindableExecutor):
     """A graph's program for all sizes for which the guards of its trace hold."""
 
     _followed: FollowedSchedule
@@ -110,7 +117,10 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
         followed.to_hint()
         self.ends = followed.graph
         super().__init__(followed.schedule, host, device, origins, share_parameters=False)
-        self._limit = min(device.limits["maxStorageBufferBindingSize"], device.limits["maxBufferSize"])
+        self.appended = [
+            AppendedRows(place.cache.past.name, place.cache.result.name, place.step, place.block.buffer, *numbers)
+            for place, numbers in zip(followed.schedule.appended, followed.rows, strict=True)
+        ]
         self._spans = list[tuple[Span, ...]]()  # that dispatches bind now
         self._sized_steps = [
             self._sized_step(*row) for row in zip(followed.words, followed.groups, followed.regions, strict=True)
@@ -123,19 +133,23 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
         self._spans = [order.bindings for order in self.recipe.orders[self.recipe.prepare :]]
         await self._apply({}, {span.buffer for spans in self._spans for span in spans})
 
-    async def bind(self, sizes: Sequence[int]) -> None:
-        """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
+    def _sizes_bound(self) -> list[int]:
+        return self._followed.sizes
+
+    def _evaluated(self, sizes: Sequence[int], capacities: Sequence[int]) -> list[int]:
+        return self._followed.evaluate([*sizes, *capacities])
+
+    async def _bind(
+        self, sizes: Sequence[int], capacities: Sequence[int], skipped: Collection[int], taken: Taken
+    ) -> None:
         followed = self._followed
-        if list(sizes) == followed.sizes:
-            return
-        await self._ready()
-        found, before = followed.evaluate(sizes), list(followed.sizes)
+        found, before = self._evaluated(sizes, capacities), (list(followed.sizes), followed.found)
         grown = self._grown(found)
         followed.bind(sizes, found)
         try:
-            await self._apply(grown)
+            await self._apply(grown, skipped=skipped, taken=taken)
         except BaseException:
-            followed.bind(before)
+            followed.bind(*before)
             raise
 
     def form(self) -> dict[str, Any]:
@@ -158,7 +172,8 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
             for words, groups, regions in zip(followed.words, followed.groups, followed.regions, strict=True)
         ]  # fmt: skip
         shapes = {value: list(map(as_json, shape)) for value, (_, shape) in followed.ends.items()}
-        return {
+        appended = {"appended": [one.form() for one in self.appended]} if self.appended else {}
+        return appended | {
             "sizes": written_trace(followed.trace, followed.expressions), "hint": followed.sizes, "steps": steps,
             "needs": [[b.buffer, as_json(n)] for b, n in followed.blocks.items() if isinstance(n, tuple)],
             "elements": [[b.buffer, layout, list(map(as_json, row))] for b, (layout, row) in followed.elements.items()],
@@ -181,18 +196,28 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
             raise LimitError(what, most, self._limit, "use smaller inputs")
         if not any(need > sizes[buffer] for buffer, need in needs.items()):
             return {}
-        roomy = {buffer: min(-(-need * GROWTH[0] // GROWTH[1]), self._limit) for buffer, need in needs.items()}
+        places = {one.buffer for one in self.appended}  # which have room for more rows already
+        roomy = {
+            buffer: need if buffer in places else min(-(-need * GROWTH[0] // GROWTH[1]), self._limit)
+            for buffer, need in needs.items()
+        }
         wanted = {buffer: -(-size // ALIGNMENT) * ALIGNMENT for buffer, size in roomy.items()}
         return {buffer: min(size, self._limit) for buffer, size in wanted.items() if size > sizes[buffer]}
 
-    async def _apply(self, grown: Mapping[int, int], looked_at: Collection[int] = ()) -> None:
-        """Brings the program to the sizes that are bound; `grown` buffers are made anew.
+    async def _apply(
+        self,
+        grown: Mapping[int, int],
+        looked_at: Collection[int] = (),
+        skipped: Collection[int] = (),
+        taken: Taken = EMPTY,
+    ) -> None:
+        """Brings the program to the sizes that are bound; `grown` buffers are made anew, `skipped` steps left out.
 
         Dispatches of buffers that are neither grown nor `looked_at` bind what they did, unless that follows sizes.
         """
         program, followed, recipe = self._program, self._followed, self.recipe
         assert program is not None
-        looked_at = looked_at or grown
+        looked_at = looked_at or {*grown, *taken}
         for buffer, nbytes in grown.items():
             recipe.sizes[buffer] = nbytes
         uniforms, steps = bytearray(recipe.uniforms), list[tuple[int, Any, Any]]()
@@ -202,15 +227,18 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
             spans, changed = old, False
             if step.moves or any(span.buffer in looked_at for span in old):
                 spans = (*map(self._span, step.regions), *old[len(step.regions) :])
-                changed = spans != old or any(span.buffer in grown for span in spans)
+                changed = spans != old or any(span.buffer in looked_at for span in spans)
                 self._spans[i] = spans
             if step.words:
                 values = [found[word[0]] if isinstance(word, tuple) else word for word in step.words]
                 struct.pack_into(step.layout, uniforms, old[-1].offset, *values)
-            if changed or step.follows:
+            if i in skipped:
+                if changed or i not in self._skipped:
+                    steps.append((self._base + i, spans if changed else None, (0, 0, 0)))
+            elif changed or step.follows or i in self._skipped:
                 x, y, z = [found[count[0]] if isinstance(count, tuple) else count for count in step.groups]
                 steps.append((self._base + i, spans if changed else None, (x, y, z)))
-        await program.rebind(grown, bytes(uniforms), steps)
+        await program.rebind({**grown, **taken}, bytes(uniforms), steps)
         for block, (layout, elements) in followed.elements.items():
             program.write(block.buffer, struct.pack(layout, *map(followed.at, elements)))
         self._note_ends()
@@ -265,6 +293,15 @@ class OpenProgram(ShowsFollowedGraph, WebGpuExecutor, BindableExecutor):
             yield found
 
 
+def _followed(graph: Graph, trace: Trace, schedule_of: Any) -> FollowedSchedule:
+    """The schedule; caches have room to grow, unless packages are made or something cannot skip the room."""
+    appended = [] if trace.may_close else find_appended(graph, trace)
+    if appended:
+        with suppress(AskedAboutSpareError):
+            return FollowedSchedule(trace, graph, schedule_of(graph, appended))
+    return FollowedSchedule(trace, graph, schedule_of(graph, []))
+
+
 async def build_open(
     graph: Graph,
     trace: Trace,
@@ -282,8 +319,7 @@ async def build_open(
     Raises:  as `compilation.build`
     """
     with trace.active():
-        schedule: Schedule = schedule_of(graph)
-        followed = FollowedSchedule(trace, graph, schedule)
+        followed = _followed(graph, trace, schedule_of)
     if not trace.is_of_use:
         return None
     program = OpenProgram(followed, host, device, origins)

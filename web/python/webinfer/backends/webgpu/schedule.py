@@ -26,7 +26,7 @@ from webinfer.backends.webgpu.fused_groups import find_groups
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
-from webinfer.backends.webgpu.lowerings.movement import concat_parts
+from webinfer.backends.webgpu.lowerings.movement import append, concat_parts
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.pipelines import pipeline_of
 from webinfer.backends.webgpu.writes import check_writes
@@ -34,8 +34,10 @@ from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.dims import has_size, with_sizes
-from webinfer.graph.ir import Graph, Node, SizeConstant, Value
+from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
+from webinfer.graph.trace import AskedAboutSpareError
 from webinfer.host.gpu import PipelineSpec
+from webinfer.lowering.appended import Appended
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.ops.custom import CustomOp
 
@@ -54,6 +56,15 @@ class Step:
     node: int
 
 
+@dataclass(frozen=True, slots=True)
+class AppendedPlace:
+    """Where a cache's next value lies, and the run's step that copies the cache's input to it."""
+
+    cache: Appended
+    block: Block
+    step: int
+
+
 @dataclass(slots=True)
 class Schedule:
     """What runs once at load (`prepare`), what runs with each inference (`run`), and on which blocks."""
@@ -68,19 +79,27 @@ class Schedule:
     values: dict[Value, Region] = field(default_factory=dict)
     sized: dict[Block, SizeConstant] = field(default_factory=dict)  # constants that follow the sizes of inputs
     absorbed: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # by the node that computes them on the way
+    appended: list[AppendedPlace] = field(default_factory=list)
 
 
 def _ignore(spec: PipelineSpec) -> None:
     """Does nothing with a pipeline."""
 
 
-def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
+def make_schedule(
+    graph: Graph,
+    target: Target,
+    on_pipeline: Callable[[PipelineSpec], None] = _ignore,
+    appended: Sequence[Appended] = (),
+) -> Schedule:
     """The steps of a graph. `on_pipeline` is called with each step's pipeline as soon as it is known.
 
+    The next values of `appended` caches lie in places that have room to grow.
+
     Raises:  UnsupportedOpError listing every node that cannot run; KernelError if a dispatch would write
-             more or less than its tensor
+             more or less than its tensor; AskedAboutSpareError if one cannot skip the room of a cache
     """
-    slices = scheduling(graph, target, on_pipeline)
+    slices = scheduling(graph, target, on_pipeline, appended)
     while True:
         try:
             next(slices)
@@ -90,11 +109,11 @@ def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineS
 
 
 def scheduling(
-    graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]
+    graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None], appended: Sequence[Appended] = ()
 ) -> Generator[None, None, Schedule]:
     """As `make_schedule`, which may rest after each node."""
     check_graph(graph)
-    builder = _Builder(graph, target, on_pipeline)
+    builder = _Builder(graph, target, on_pipeline, appended)
     problems: list[str] = []
     refused: list[Node] = []
     too_large: list[str] = []  # inputs: the nodes that read them say it again, and run elsewhere
@@ -137,7 +156,12 @@ def _one_each(node: Node, lowered: Sequence[Dispatch]) -> bool:
 class _Builder:
     """Collects steps while nodes are lowered."""
 
-    def __init__(self, graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]) -> None:
+    def __init__(
+        self, graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None], appended: Sequence[Appended]
+    ) -> None:
+        self._caches = {one.result: one for one in appended}
+        places = {v: Value(v.name, TensorType(one.shape, v.type.dtype)) for v, one in self._caches.items()}
+        target = replace(target, places=places) if places else target
         self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
         self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
@@ -148,8 +172,10 @@ class _Builder:
         self.absorbed = {node for one in self.groups.values() for node in one.absorbed}
         extra_reads = {node: one.inputs for node, one in self.groups.items()}
         self.aliases = bindable_aliases(
-            graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads
+            graph, self.folded | {*places}, target.limits["minStorageBufferOffsetAlignment"], extra_reads
         )
+        self._in_places = {v: result for result, place in places.items() for v in (result, place)}
+        self._places: dict[Value, Block] = {}
         self._regions: dict[Hashable, Region] = {}
         self._made: dict[Derived, Sequence[Dispatch]] = {}
         self._early: dict[Node, Sequence[Dispatch]] = {}
@@ -181,6 +207,12 @@ class _Builder:
 
     def add(self, index: int, node: Node) -> None:
         lowered = self._early.pop(node, None) or self._lowered(node)
+        if any(v in self._caches for v in node.outputs):
+            place = self._place(node.output)
+            self.schedule.appended.append(AppendedPlace(self._caches[node.output], place, len(self.schedule.run)))
+            for dispatch in lowered:
+                self._append(index, dispatch, self.schedule.run)
+            return
         if node in self.groups:
             self.schedule.absorbed[index] = self.groups[node].absorbed
         left = [i for i, d in enumerate(lowered) if node.op.name not in ALIASED_OPS or not self._in_place(d)]
@@ -191,6 +223,8 @@ class _Builder:
     def _lowered(self, node: Node) -> Sequence[Dispatch]:
         if node in self.groups:
             return self.groups[node].lower(self.target)
+        if (place := self.target.places.get(node.outputs[0])) is not None:
+            return append(node, place, self.target)
         lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
             raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
@@ -206,6 +240,11 @@ class _Builder:
             for region in schedule.inputs.values():
                 region.block.touch(len(schedule.run))
         schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
+        reads = [(s.dispatch.shader, b.source) for s in schedule.run for b in s.dispatch.bindings]
+        if len(schedule.appended) < len(self._caches) or any(
+            source in self._caches and shader != "attention" for shader, source in reads
+        ):
+            raise AskedAboutSpareError
 
     def _part(self, node: Node, dispatch: Dispatch) -> list[Step]:
         """Load or run: what reads only constants runs once, be it a whole node or one of its dispatches."""
@@ -232,7 +271,8 @@ class _Builder:
         check_writes(dispatch)
         regions = tuple(self._region(b.source, part, index) for b in dispatch.bindings)
         for region in regions:
-            self._demand_fits(region.block.label, region.nbytes, "maxStorageBufferBindingSize", "binding")
+            if region.block not in self._places.values():
+                self._demand_fits(region.block.label, region.nbytes, "maxStorageBufferBindingSize", "binding")
             if part is self.schedule.run:
                 region.block.touch(len(part))
         storages = self.target.limits["maxStorageBuffersPerShaderStage"]
@@ -279,6 +319,9 @@ class _Builder:
 
     def _value_region(self, value: Value, part: list[Step], index: int) -> Region:
         itemsize = value.type.dtype.itemsize
+        if (result := self._in_places.get(value)) is not None:
+            block = self._place(result)
+            return Region(block, 0, block.nbytes)
         if value in self.aliases:
             owner, offset = self.aliases[value]
             whole = self._region(owner, part, index)
@@ -294,6 +337,17 @@ class _Builder:
             return found
         same = value.constant.stored is value.type.dtype and value.constant.sparsity is None
         return self._new(value.name, value.type.nbytes, itemsize, Home.RESIDENT, value.constant.data if same else None)
+
+    def _place(self, result: Value) -> Block:
+        """The block of a cache's next value: nothing else lies in its buffer, whose contents stay from run to run."""
+        block = self._places.get(result)
+        if block is None:
+            for limit, what in (("maxBufferSize", "buffer"), ("maxStorageBufferBindingSize", "binding")):
+                self._demand_fits(result.name, result.type.nbytes, limit, what)
+            block = self._places[result] = Block(result.name, self.target.places[result].type.nbytes, Home.POOLED)
+            block.touch(-1)
+            self.schedule.blocks.append(block)
+        return block
 
     def _demand_fits(self, label: str, nbytes: int, limit: str, what: str) -> None:
         """Raises UnsupportedOpError for a tensor that the device has no place for: other backends take its nodes."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from webinfer.backends.webgpu.held_rows import EMPTY, AppendedRows, Taken
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.host.gpu import GpuProgram, Span
@@ -39,6 +40,7 @@ class SizedSteps:
         self._elements = [
             (self._buffer(b), str(layout), [number(n) for n in row]) for b, layout, row in form["elements"]
         ]
+        self.appended = [AppendedRows.read(one, number, len(spans), len(buffers)) for one in form.get("appended", ())]
         self._results = [(self._buffer(b), number(offset, 0)) for b, offset in form["results"]]
         self.restart()
 
@@ -47,16 +49,18 @@ class SizedSteps:
         self._spans = list(self._first)
         self.sizes.sizes = []
 
-    async def bind(self, sizes: Sequence[int], program: GpuProgram, base: int, limit: int, name: str) -> bool:
-        """Writes parameters and counts of workgroups, and makes buffers anew that are too small; whether it had to.
+    async def bind(
+        self, sizes: Sequence[int], program: GpuProgram, base: int, limit: int, name: str,
+        capacities: Sequence[int] = (), skipped: Collection[int] = (), taken: Taken = EMPTY,
+    ) -> None:  # fmt: skip
+        """Writes parameters and counts of workgroups, and makes buffers anew that are too small.
 
-        `base` is the number of the first dispatch of a run, `limit` the bytes of the largest buffer.
+        `base` is the number of the first dispatch of a run, `limit` the bytes of the largest buffer. `capacities` are
+        the rows that places have room for, `skipped` the steps that are left out, `taken` buffers those of others.
 
         Raises:  LimitError naming the model; what `GpuProgram.rebind` raises
         """
-        if list(sizes) == self.sizes.sizes:
-            return False
-        found, at = self.sizes.evaluate(sizes), self.sizes.at
+        found, at = self.sizes.evaluate([*sizes, *capacities]), self.sizes.at
         before = self.sizes.sizes, self.sizes.found
         self.sizes.bind(sizes, found)
         try:
@@ -68,17 +72,17 @@ class SizedSteps:
                 spans = (*map(self._region, regions), *old[len(regions) :])
                 for place, kind, word in words:
                     struct.pack_into(f"<{kind}", uniforms, old[-1].offset + 4 * place, at(word))
-                changed = spans != old or any(span.buffer in grown for span in spans)
+                changed = spans != old or any(span.buffer in grown or span.buffer in taken for span in spans)
                 self._spans[i] = spans
-                steps.append((base + i, spans if changed else None, tuple(map(at, groups))))
-            await program.rebind(grown, bytes(uniforms), steps)
+                counts = (0, 0, 0) if i in skipped else tuple(map(at, groups))
+                steps.append((base + i, spans if changed else None, counts))
+            await program.rebind({**grown, **taken}, bytes(uniforms), steps)
             for buffer, layout, row in self._elements:
                 program.write(buffer, struct.pack(layout, *map(at, row)))
         except BaseException:
             if before[0]:
                 self.sizes.bind(*before)
             raise
-        return True
 
     def results(self, outputs: Sequence[Value]) -> list[Span]:
         """Where these outputs lie for the sizes that are bound."""
@@ -93,8 +97,9 @@ class SizedSteps:
             needs[buffer] = max(needs.get(buffer, 0), self.sizes.at(need))
         if (most := max(needs.values(), default=0)) > limit:
             raise LimitError(f"a tensor of {name!r} in bytes", most, limit, "use smaller inputs")
+        places = {one.buffer for one in self.appended}  # which have room for more rows already
         return {
-            buffer: min(-(-need * GROWTH[0] // GROWTH[1] // ALIGNMENT) * ALIGNMENT, limit)
+            buffer: need if buffer in places else min(-(-need * GROWTH[0] // GROWTH[1] // ALIGNMENT) * ALIGNMENT, limit)
             for buffer, need in needs.items()
             if need > self.buffers[buffer]
         }

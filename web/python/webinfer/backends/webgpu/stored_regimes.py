@@ -6,7 +6,7 @@ it. A regime comes onto the device when sizes come for which it holds.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from webinfer.backends.base import (
     probe_anew,
 )
 from webinfer.backends.webgpu.executor import WebGpuExecutor
+from webinfer.backends.webgpu.held_rows import EMPTY, RowProgram, Taken
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.open_program import OpenProgram
 from webinfer.backends.webgpu.recipe import Recipe
@@ -84,7 +85,7 @@ def restored_open(
     return made
 
 
-class RestoredRegime(ShowsDeferredGraph, LoadedProgram, RegimeExecutor):
+class RestoredRegime(ShowsDeferredGraph, RowProgram, RegimeExecutor):
     """One regime out of the plan cache."""
 
     def __init__(
@@ -99,7 +100,7 @@ class RestoredRegime(ShowsDeferredGraph, LoadedProgram, RegimeExecutor):
         self._steps = SizedSteps(facts["open"], values, recipe.sizes, recipe.uniforms, spans)
         self._sizes, self.trace = self._steps.sizes, self._steps.sizes.trace
         self._axes = self._sizes.axes(facts["axes"])
-        self._limit = min(device.limits["maxStorageBufferBindingSize"], device.limits["maxBufferSize"])
+        self.appended = self._steps.appended
         self.changing = frozenset(buffer for buffer, _, _ in facts["open"]["elements"])
 
     async def load(self, progress: Progress | None = None) -> None:
@@ -109,18 +110,27 @@ class RestoredRegime(ShowsDeferredGraph, LoadedProgram, RegimeExecutor):
         await super().load(progress)
         self._steps.restart()
         if before:
-            await self._bind(before)
+            await self._bind(before, (), (), EMPTY)
 
     async def bind(self, sizes: Sequence[int]) -> None:
         """Writes parameters and counts of workgroups, and makes buffers anew that are too small."""
         if self._program is None and not self._sizes.sizes:
             await self.load()
-        await self._bind(sizes)
+        await super().bind(sizes)
 
-    async def _bind(self, sizes: Sequence[int]) -> None:
-        program = await self._ready()
-        if not await self._steps.bind(sizes, program, self._base, self._limit, self.ends.name):
-            return
+    def _sizes_bound(self) -> list[int]:
+        return self._steps.sizes.sizes
+
+    def _evaluated(self, sizes: Sequence[int], capacities: Sequence[int]) -> list[int]:
+        return self._steps.sizes.evaluate([*sizes, *capacities])
+
+    async def _bind(
+        self, sizes: Sequence[int], capacities: Sequence[int], skipped: Collection[int], taken: Taken
+    ) -> None:
+        program = await LoadedProgram._ready(self)
+        await self._steps.bind(
+            sizes, program, self._base, self._limit, self.ends.name, capacities=capacities, skipped=skipped, taken=taken
+        )
         self._graph, outputs = None, self.ends.outputs
         spans = self._steps.results(outputs)
         self._found = [i for i, value in enumerate(outputs) if value.type.size]

@@ -166,7 +166,7 @@ def check_writes(dispatch: Dispatch) -> None:
         needed = nbytes_of(binding.source)
         room = storage_bytes(needed, size)
         in_parts = dispatch.shader in IN_PARTS or binding.slot.access is Access.UPDATE
-        if count * size > room or (count * size < needed and not in_parts):
+        if count * size > room or (not in_parts and count * size < needed):
             name = binding.source.name if isinstance(binding.source, Value) else "scratch"
             raise KernelError(
                 f"shader {dispatch.name} would write {count} elements of {size} bytes to {name!r}, "

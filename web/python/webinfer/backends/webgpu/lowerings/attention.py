@@ -35,7 +35,7 @@ def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> l
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
         value = node.required_input(i)
-        source, first, lengths = joined.get(i) or (value, 0, strides(value.type.shape, a.inner[i]))
+        source, first, lengths = joined.get(i) or (value, 0, strides(target.placed_shape(value), a.inner[i]))
         bindings.append(read(name, source))
         steps |= {f"{name}_first": first} | _steps(name, lengths)
     steps |= _steps("y", strides(y.type.shape, a.inner[3]))

@@ -21,9 +21,9 @@ from webinfer.codegen.elements import Element, bits_of
 from webinfer.codegen.prelude import DIMS, Param, i32, i32x8, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node
+from webinfer.graph.ir import Node, Value
 from webinfer.ops.movement import strided_copies
-from webinfer.ops.strides import StridedCopy
+from webinfer.ops.strides import StridedCopy, row_major
 
 MOST_PARTS = 4  # of a concatenation in one dispatch; devices have bindings for seven at least
 
@@ -121,6 +121,21 @@ def concat(node: Node, target: Target) -> list[Dispatch]:
     sources = [node.required_input(i) for i in range(len(node.inputs))]
     copies = strided_copies(node.op, [v.type for v in sources], node.output.type, node.attrs) or []
     return [copy_dispatch(sources[copy.source], node.output, copy, target) for copy in copies]
+
+
+def append(node: Node, place: Value, target: Target) -> list[Dispatch]:
+    """The copies of two inputs, the second one behind the first, to a place that has room behind both.
+
+    Raises:  AskedAboutSpareError where rows are not made of quads
+    """
+    sources, axis, found, first = [node.required_input(i) for i in range(2)], node.attrs.axis, list[Dispatch](), 0
+    strides = row_major(place.type.shape)
+    for source in sources:
+        shape = source.type.shape
+        copy = StridedCopy(0, shape, 0, row_major(shape), first * strides[axis], strides)
+        found.append(copy_dispatch(source, place, copy, target))
+        first += shape[axis]
+    return found
 
 
 def concat_parts(node: Node, inputs: Sequence[int], target: Target) -> list[Dispatch]:
