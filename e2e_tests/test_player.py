@@ -18,6 +18,7 @@ from PIL import Image
 from playwright.sync_api import Page
 
 import webinfer
+from build_scripts.judge.open_models import HEADS, WIDTH, decoder
 from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.site.player import SOURCE, write_player
 from e2e_tests.models import classifier, compiled
@@ -350,6 +351,49 @@ def test_a_package_whose_sizes_are_open_runs_at_any_size(page: Page, isolated_si
     assert found["codes"][2][1] == [1, 3, "height", "width"]
     for got, want in zip(found["results"], 3 * wanted, strict=True):
         np.testing.assert_allclose(got, want.ravel(), atol=1e-5)  # another build of the kernels, another order of sums
+
+
+def test_a_decoder_begins_from_an_empty_past(page: Page, isolated_site: str, folder: Path) -> None:
+    """What a run gives out as its past's next value goes into the next one; the first has none."""
+    (folder / "decoder.onnx").write_bytes(decoder())
+    compiled(str(folder / "decoder.onnx"), "", folder / "decoder.webinfer", "--build", "simd128")
+    turns = [[7, 3, 12], [5], [1], [9, 9, 40, 2], [11]]
+
+    async def answers() -> list[Any]:
+        with await webinfer.load(folder / "decoder.onnx", backend="wasm", threads=1) as session:
+            past = {info.name: np.zeros((1, HEADS, 0, WIDTH // HEADS), "f4") for info in session.inputs[1:]}
+            found = []
+            for ids in turns:
+                outputs = await session.run({"ids": np.array([ids]), **past})
+                past = {name: outputs[name.replace("past", "next")].numpy() for name in past}
+                found.append(outputs["logits"].numpy())
+            return found
+
+    with ThreadPoolExecutor(1) as beside:
+        wanted = beside.submit(asyncio.run, answers()).result()
+    page.goto(f"{isolated_site}/demo.css")
+    found = page.evaluate(
+        """async ([turns, empty]) => {
+        const { load } = await import("./player.js");
+        const results = [];
+        for (const backend of ["wasm", "webgpu"]) {
+          const model = await load("decoder.webinfer", { backend });
+          const names = model.inputs.map(({ name }) => name).filter((name) => name !== "ids");
+          let past = Object.fromEntries(names.map((name) => [name, { data: new Float32Array(0), shape: empty }]));
+          for (const ids of turns) {
+            const given = { data: BigInt64Array.from(ids, BigInt), shape: [1, ids.length] };
+            const outputs = await model.run({ ids: given, ...past });
+            past = Object.fromEntries(names.map((name) => [name, outputs[name.replace("past", "next")]]));
+            results.push([...outputs.logits.data]);
+          }
+          model.close();
+        }
+        return results;
+      }""",
+        [turns, [1, HEADS, 0, WIDTH // HEADS]],
+    )
+    for got, want in zip(found, 2 * wanted, strict=True):
+        np.testing.assert_allclose(got, want.ravel(), atol=1e-5)
 
 
 def test_what_goes_wrong_has_a_code(page: Page, site: str) -> None:
