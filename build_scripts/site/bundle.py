@@ -18,7 +18,7 @@ LAB_FILES = ("demo.css", "icon.svg", "model.css", "site.webmanifest")
 PLAYER = WEB / "player"
 PLAYER_PAGE = ("index.html", "demo.css", "demo.js")
 IMPORT = re.compile(r'^import (?:(\* as \w+|\{[^}]*\}) from )?"(\.{1,2}/[\w./]+)\.js";$', re.MULTILINE)
-EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 EXPORTED_NAMES = re.compile(r"^export \{ [\w, ]+ \};$", re.MULTILINE)  # of others' names
 LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
 

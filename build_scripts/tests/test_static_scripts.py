@@ -142,7 +142,7 @@ def test_modules_in_one_file_keep_their_names_apart(tmp_path: Path) -> None:
         'import { f as g } from "./b.js";\nimport * as c from "./c.js";\nconst x = 1;\ng(c.x);\n'
     )
     (tmp_path / "b.js").write_text('import { x } from "./c.js";\nexport function f(y) { return x + y; }\n')
-    (tmp_path / "c.js").write_text("export const x = 2;\n")
+    (tmp_path / "c.js").write_text("export const x = 2;\nexport function* rest() { yield x; }\n")
     whole = bundled(tmp_path, "a").decode()
     assert (
         whole.index("$c = ") < whole.index("$b = ") < whole.index("const { f: g } = $b;") < whole.index("const c = $c;")
