@@ -10,6 +10,11 @@
 //   border    BORDER_BLACK: outside the picture lies black (0 before scale and offset); BORDER_REPEAT: the edge goes on
 //   sampling  SAMPLING_EXACT; SAMPLING_FIXED: positions to 1/32 pixel and samples to whole numbers, as OpenCV's
 //             warpPerspective and remap (imgwarp.cpp: INTER_BITS, FixedPtCast) make of bytes
+//   pairs     not 0: so many pairs of rows lie there, the two that an output row samples for each one from `before` on;
+//             those outside have the first or last pair. A pair begins at floor(y), within 0 .. height - 2.
+//             Then bx is 0 and height at least 2.
+// The first pixels of a row need not be there if no output pixel samples them: then `picture` lies as far before the
+// others as if they were.
 // Needs: y does not overlap the picture, which is not empty. Reads up to 15 bytes behind its last byte.
 // Units: output rows.
 #include "simd.h"
@@ -101,10 +106,18 @@ INLINE v4f sample(const Picture *picture, v4f position) {
   return v4f_madd(lower - upper, wy, upper);
 }
 
+// The position rounded to 1/32 pixel.
+INLINE v4f to_steps(v4f position) { return v4f_round_even(position * v4f_splat(STEPS)) * v4f_splat(1.0f / STEPS); }
+
+// The upper one of the two rows that an output row samples at this position.
+INLINE int32_t upper_row(v4f position, int32_t height) {
+  return i32_clamp(v4i_from_f32(v4f_floor(position))[1], 0, height - 2);
+}
+
 void u8_picture_to_f32(const uint8_t *restrict picture, float *restrict y, int32_t width, int32_t height,
                        int32_t row_bytes, int32_t pixel_bytes, int32_t channel_bytes, int32_t ow, int32_t border,
-                       int32_t sampling, float ax, float ay, float a0, float bx, float by, float b0, float scale,
-                       float offset, int32_t begin, int32_t end) {
+                       int32_t sampling, int32_t pairs, int32_t before, float ax, float ay, float a0, float bx,
+                       float by, float b0, float scale, float offset, int32_t begin, int32_t end) {
   Picture source = {.pixels = picture, .width = width, .height = height, .row_bytes = row_bytes,
                     .pixel_bytes = pixel_bytes, .channel_bytes = channel_bytes, .border = border};
 #if SIMD
@@ -115,10 +128,14 @@ void u8_picture_to_f32(const uint8_t *restrict picture, float *restrict y, int32
   for (int32_t oy = begin; oy < end; oy++) {
     const v4f start = {ay * (float)oy + a0, by * (float)oy + b0, 0.0f, 0.0f};
     float *out = y + oy * ow * 3;
+    if (pairs) {
+      const int32_t lies = 2 * i32_clamp(oy - before, 0, pairs - 1);
+      source.pixels = picture + (lies - upper_row(fixed ? to_steps(start) : start, height)) * row_bytes;
+    }
     v4f column = v4f_splat(0.0f);  // counted in floats: V8 chains conversions from integers one behind the other
     for (int32_t ox = 0; ox < ow; ox++, out += 3, column += v4f_splat(1.0f)) {
       v4f position = step * column + start;
-      if (fixed) position = v4f_round_even(position * v4f_splat(STEPS)) * v4f_splat(1.0f / STEPS);
+      if (fixed) position = to_steps(position);
       v4f value = sample(&source, position);
       if (fixed) value = v4f_floor(value + v4f_splat(0.5f));
       value = v4f_madd(value, factor, base);

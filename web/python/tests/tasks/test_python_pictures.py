@@ -14,8 +14,9 @@ from PIL import Image
 from webinfer.errors import InputError
 from webinfer.host import array_memory, current
 from webinfer.host.pictures import python_picture
-from webinfer.tasks.crop import Crop, Region
-from webinfer.tasks.image import Picture, read_image, shown_bytes
+from webinfer.tasks.crop import Crop, Region, Sampling
+from webinfer.tasks.image import Picture, read_image
+from webinfer.tasks.sampled import sampled
 
 Array = np.ndarray[Any, Any]
 SCENE = np.random.default_rng(9).integers(0, 256, (40, 52, 3), np.uint8)
@@ -75,7 +76,8 @@ def test_only_the_rows_that_a_crop_shows_are_brought() -> None:
     picture = read_image(SCENE[::-1], current())
     for region in (Region(20, 9, 12, 6), Region(20, 39, 8, 8, 0.5), Region(9, -50, 4, 4), Region(9, 90, 4, 4)):
         crop = Crop(region, 8, 8)
-        rows, data, nbytes = shown_bytes(picture, crop)
+        found = sampled(picture, crop, Sampling.EXACT)
+        rows, data, nbytes = found.rows, found.data, found.nbytes
         _, _, _, bx, by, b0 = crop.matrix()
         at = [b0 + bx * i + by * j for i in range(8) for j in range(8)]
         needed = {min(max(int(np.floor(y)) + more, 0), 39) for y in at for more in (0, 1)}

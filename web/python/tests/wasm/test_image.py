@@ -70,7 +70,7 @@ def laid(isa: str, data: Array, first: int, steps: tuple[int, int, int], size: t
     memory, (oh, ow) = Memory(isa), view.out
     y = np.empty((oh, ow, 3), np.float32)
     source, target = memory.put(data), memory.room(y.nbytes)
-    how = (ow, view.border, view.sampling)
+    how = (ow, view.border, view.sampling, 0, 0)
     args = (source + first, target, *size, *steps, *how, *map(float, view.matrix), view.scale, view.offset)
     for part in ((oh // 2, oh), (0, oh // 2)):
         memory.kernels.call("u8_picture_to_f32", *args, *part)

@@ -85,7 +85,7 @@ class Kernels(Protocol):
         """A copy of the bytes."""
 
     def write(self, address: int, data: Any) -> None:
-        """Copies any C-contiguous buffer into the memory."""
+        """Copies any C-contiguous buffer into the memory, or a list of bytes one behind the other."""
 
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported function of the module and returns its result.

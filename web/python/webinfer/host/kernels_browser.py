@@ -200,7 +200,7 @@ class BrowserKernels:
         return options(memory=self._memory, exports=self._exports)
 
     def write(self, address: int, data: Any) -> None:
-        """Copies a C-contiguous buffer, a JavaScript typed array or bytes of a large file into the memory."""
+        """Copies a C-contiguous buffer, a list of bytes, a JavaScript typed array or a part of a large file there."""
         if isinstance(data, JsProxy):
             nbytes, kind = int(data.byteLength), str(data.constructor.name)
             setter = self._setters.get((address, nbytes, kind)) or self._new_setter(address, nbytes, kind)
@@ -214,6 +214,8 @@ class BrowserKernels:
         if isinstance(data, FileSpan):
             data.copy_into(self._window(address, len(data)))
             return
+        if isinstance(data, list):
+            data = memoryview(b"".join(data))
         view = data if type(data) is memoryview and data.format == "B" else memoryview(data).cast("B")
         self._window(address, view.nbytes).assign(view)
 

@@ -234,11 +234,23 @@ class NativeKernels:
             return memoryview(bytearray(source))
 
     def write(self, address: int, data: Any) -> None:
-        """Copies any C-contiguous buffer into the memory."""
+        """Copies any C-contiguous buffer into the memory, or a list of bytes one behind the other."""
+        if isinstance(data, list):
+            self._write_joined(address, data)
+            return
         view = memoryview(data).cast("B")
         with self._mutex:
             target = (ctypes.c_char * view.nbytes).from_address(self._pointer(address, view.nbytes))
             memoryview(target).cast("B")[:] = view
+
+    def _write_joined(self, address: int, pieces: list[memoryview]) -> None:
+        nbytes, at = sum(map(len, pieces)), 0
+        with self._mutex:
+            target = memoryview((ctypes.c_char * nbytes).from_address(self._pointer(address, nbytes))).cast("B")
+            for piece in pieces:
+                end = at + len(piece)
+                target[at:end] = piece
+                at = end
 
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported function of the module and returns its result.

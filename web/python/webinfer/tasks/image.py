@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
 from webinfer.host.pictures import PixelLayout, array_picture
 from webinfer.tasks.crop import Border, Crop, Sampling
+from webinfer.tasks.sampled import Sampled, sampled
 from webinfer.tasks.workspace import Workspace
 
 MAX_SIDE = 16384  # pixels
@@ -33,13 +33,6 @@ class Picture:
     def steps(self) -> PixelLayout:
         """Where pixels lie."""
         return self.layout or PixelLayout.rgba(self.width)
-
-    def rows_for(self, crop: Crop) -> range:
-        """The rows that a crop shows, one at least: no others need to be brought to the kernel."""
-        _, _, _, across, down, start = crop.matrix()
-        ends = [start + across * x + down * y for x in (0, crop.width - 1) for y in (0, crop.height - 1)]
-        first = min(max(math.floor(min(ends)) - 1, 0), self.height - 1)
-        return range(first, max(min(math.ceil(max(ends)) + 2, self.height), first + 1))
 
 
 def read_image(source: Any, host: Host) -> Picture:
@@ -78,45 +71,22 @@ def prepare_image(
 
     Raises:  InputError if there are fewer pixels than width x height
     """
-    rows, data, nbytes = shown_bytes(picture, crop)
-    image = workspace.put("image", data, nbytes)
+    seen = sampled(picture, crop, sampling)
+    image = workspace.put("image", seen.data, seen.nbytes)
     tensor = workspace.area("tensor", 12 * crop.width * crop.height)
-    numbers = kernel_arguments(image, tensor, picture, rows, crop, scale, offset, border, sampling)
+    numbers = kernel_arguments(image, tensor, picture, seen, crop, scale, offset, border, sampling)
     workspace.call(KERNEL, numbers, crop.height)
     return workspace.kernels.read(tensor, 12 * crop.width * crop.height)
 
 
-def shown_bytes(picture: Picture, crop: Crop) -> tuple[range, Any, int]:
-    """The rows of a picture that a crop shows, a buffer of what holds them, and its bytes; all where it is no buffer.
-
-    Raises:  InputError if the buffer is too short, or RGBA of another size
-    """
-    everything, have = range(picture.height), _length(picture.pixels)
-    first, end = picture.steps.span(picture.width, everything)
-    if first < 0 or end > have or (picture.layout is None and have != 4 * picture.width * picture.height):
-        size = f"{picture.width}x{picture.height}"
-        raise InputError(f"the image has {have} bytes, {size} RGBA needs {4 * picture.width * picture.height}")
-    if hasattr(picture.pixels, "byteLength"):
-        return everything, picture.pixels, have
-    rows = picture.rows_for(crop)
-    first, end = picture.steps.span(picture.width, rows)
-    return rows, memoryview(picture.pixels).cast("B")[first:end], end - first
-
-
 def kernel_arguments(
-    image: int, tensor: int, picture: Picture, rows: range, crop: Crop, scale: float, offset: float,
+    image: int, tensor: int, picture: Picture, seen: Sampled, crop: Crop, scale: float, offset: float,
     border: Border, sampling: Sampling,
 ) -> tuple[int | float, ...]:  # fmt: skip
-    """What the picture kernel takes for the bytes of these rows at `image` and a model's input at `tensor`."""
-    steps, whole = picture.steps, hasattr(picture.pixels, "byteLength")
-    red = image + steps.first + rows[0] * steps.row - (0 if whole else steps.span(picture.width, rows)[0])
-    ax, ay, a0, bx, by, b0 = crop.matrix()
+    """What the picture kernel takes for bytes that lie at `image` and a model's input at `tensor`."""
+    steps, (ax, ay, a0, bx, by, b0) = picture.steps, crop.matrix()
     return (
-        red, tensor, picture.width, len(rows), *steps[1:], crop.width, int(border), int(sampling),
-        ax, ay, a0, bx, by, b0 - rows[0], float(scale), float(offset),
+        image + seen.red, tensor, picture.width, len(seen.rows), seen.row, steps.pixel, steps.channel, crop.width,
+        int(border), int(sampling), *seen.pairs,
+        ax, ay, a0, bx, by, b0 - seen.rows[0], float(scale), float(offset),
     )  # fmt: skip
-
-
-def _length(pixels: Any) -> int:
-    length = getattr(pixels, "byteLength", None)
-    return int(length) if length is not None else memoryview(pixels).nbytes

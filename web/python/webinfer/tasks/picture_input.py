@@ -17,7 +17,8 @@ from webinfer.host.gpu import GpuPictures, GpuTensor
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
-from webinfer.tasks.image import KERNEL, Picture, kernel_arguments, prepare_image, read_image, shown_bytes
+from webinfer.tasks.image import KERNEL, Picture, kernel_arguments, prepare_image, read_image
+from webinfer.tasks.sampled import sampled
 from webinfer.tasks.workspace import Workspace
 from webinfer.tensor import Tensor
 
@@ -124,16 +125,16 @@ class PictureFeeder:
         self, picture: Picture, crop: Crop, spec: InputSpec, more: Mapping[str, Any]
     ) -> tuple[dict[str, Tensor], float]:
         """The outputs, and the milliseconds that it took to write the input."""
-        clock, (rows, data, nbytes) = self._session.host.now_ms, shown_bytes(picture, crop)
+        clock, seen = self._session.host.now_ms, sampled(picture, crop, spec.sampling)
         spent = 0.0
 
         def write(executor: KernelExecutor) -> None:
             nonlocal spent
             start = clock()
-            pixels, kernels = executor.scratch(nbytes), executor.kernels
-            kernels.write(pixels, data)
+            pixels, kernels = executor.scratch(seen.nbytes), executor.kernels
+            kernels.write(pixels, seen.data)
             place = executor.input_address(self._input.name)
-            numbers = kernel_arguments(pixels, place, picture, rows, crop, **_kernel_options(spec))
+            numbers = kernel_arguments(pixels, place, picture, seen, crop, **_kernel_options(spec))
             kernels.call(KERNEL, *numbers, 0, crop.height)
             spent = clock() - start
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from webinfer.dtypes import DType
 from webinfer.host.pictures import PixelLayout
 from webinfer.tasks.base import Keypoint
-from webinfer.tasks.crop import Crop, Region
-from webinfer.tasks.image import Picture, shown_bytes
+from webinfer.tasks.image import Picture
+from webinfer.tasks.sampled import check_bytes
 from webinfer.tasks.workspace import Workspace
 from webinfer.tensor import Tensor
 
@@ -87,9 +87,11 @@ class TextPixels:
 
     def _put(self, name: str, picture: Picture) -> _Placed:
         width, height, steps = picture.width, picture.height, picture.steps
-        rows, data, nbytes = shown_bytes(picture, Crop(Region.whole(width, height), width, height))
-        begins = 0 if hasattr(picture.pixels, "byteLength") else steps.span(width, rows)[0]
-        address = self._workspace.put(name, data, nbytes)
+        begins, end, data = 0, check_bytes(picture), picture.pixels
+        if not hasattr(data, "byteLength"):
+            begins, end = steps.span(width, range(height))
+            data = memoryview(data).cast("B")[begins:end]
+        address = self._workspace.put(name, data, end - begins)
         return _Placed(address + steps.first - begins, width, height, steps.row, steps.pixel, steps.channel)
 
     def _page(self, picture: Picture) -> _Placed:
