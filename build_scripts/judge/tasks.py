@@ -18,7 +18,7 @@ from build_scripts.judge import decoded, faces, films, whole_pictures, words, yo
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
-from build_scripts.paths import BUILD, IMAGES, MODELS, settings
+from build_scripts.paths import BUILD, ENGINE, IMAGES, MODELS, settings
 from build_scripts.setup.task_models import package_step, task_models_step
 from build_scripts.steps import Step, run_steps
 
@@ -28,8 +28,10 @@ FARTHEST = 0.1  # % of the width of what was found, mean of all landmarks
 FARTHEST_OF_PERSON = 1.0  # the same, of parts whose regions follow from landmarks and not from detectors
 LEAST_OVERLAP = 0.98  # of masks
 NEAR_GESTURE = 1e-3  # of a score
+NEAR_MATRIX = 1e-4  # of a face's distance
 LIMIT_S, A_PHOTO_S = 600, 20
 GESTURES = MODELS / "gesture_recognizer.task"
+GEOMETRY = ENGINE / "tasks" / "face_geometry.py"
 GROUPS = ("faces", "photos", "films", "decoded", *words.JUDGES)
 PHOTOS = ("people", "street")  # packages whose photos faces are looked for in, besides
 
@@ -106,7 +108,7 @@ def _answers(folder: Path, photos: list[Path]) -> Any:
     output = folder / "answers.json"
     quiet = {"GLOG_minloglevel": "2"}
     limit_s = LIMIT_S + A_PHOTO_S * len(photos)
-    return answers_of("MediaPipe", ENVIRONMENT, SCRIPT, output, (output, GESTURES, *photos), limit_s, quiet)
+    return answers_of("MediaPipe", ENVIRONMENT, SCRIPT, output, (output, GESTURES, GEOMETRY, *photos), limit_s, quiet)
 
 
 async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], backend: str) -> list[Row]:
@@ -136,6 +138,7 @@ async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], b
             if name == "poses" and found and answers[photo][name]:
                 rows.append(_masks("pose mask", photo, found[0].mask.array(), np.load(folder / f"pose_{photo}.npy")))
         task.close()
+    rows += [_matrices(photo, images[photo].shape, answers[photo]["face_geometry"]) for photo in images]
     with await GestureRecognizer.create(backend=backend, custom_gestures=True) as recognizer:
         for photo, image in images.items():
             rows.append(await _gestures(recognizer, photo, image.shape, answers[photo]["gestures"]))
@@ -170,6 +173,18 @@ async def _gestures(recognizer: Any, photo: str, shape: tuple[int, ...], theirs:
         gap = max(gap, abs(found.gesture_score - hand["score"]))
     told = f"{same} gestures are the same, {gap:.1e} of a score"
     return Row("gestures", photo, len(theirs), len(theirs), told, same == len(theirs) and gap <= NEAR_GESTURE)
+
+
+def _matrices(photo: str, shape: tuple[int, ...], theirs: list[dict[str, Any]]) -> Row:
+    """What we make of the landmarks of MediaPipe's face: its transformation matrix, in parts of its distance."""
+    from webinfer.tasks.face_geometry import transformation_matrix
+
+    gap = 0.0
+    for face in theirs:
+        ours = transformation_matrix(np.array(face["landmarks"]).ravel().tolist(), (shape[1], shape[0]))
+        matrix = np.array(face["matrix"])
+        gap = max(gap, float(np.abs(np.array(ours) - matrix).max() / abs(matrix[2, 3])))
+    return Row("face matrices", photo, len(theirs), len(theirs), f"{gap:.1e} of the distance", gap <= NEAR_MATRIX)
 
 
 def _landmarks(

@@ -11,6 +11,7 @@ from webinfer.models.layouts import FACE_MESH
 from webinfer.tasks.base import NO_SIZE, Box, Size
 from webinfer.tasks.crop import Region
 from webinfer.tasks.face_detector import DETECTORS
+from webinfer.tasks.face_geometry import Matrix, transformation_matrix
 from webinfer.tasks.face_parts import CONTOURS, EYES, IRIS_POINTS, PARTS
 from webinfer.tasks.landmarks import (
     LANDMARKS,
@@ -38,6 +39,15 @@ class FaceLandmarks(LandmarkThing):
     landmarks: Landmarks
     id: int | None = None
     image_size: Size = NO_SIZE
+
+    @property
+    def transformation_matrix(self) -> Matrix:
+        """Where the face is before the camera: MediaPipe's facial transformation matrix, four rows of four.
+
+        It brings MediaPipe's canonical face, in centimetres, to a camera at 0, 0, 0 that looks along -z and has a
+        vertical field of view of 63 degrees. The left three columns are rotation times scale, the last the place.
+        """
+        return transformation_matrix(self.normalized_landmarks.xyz, self.image_size)
 
 
 def _plain(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:
