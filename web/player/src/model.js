@@ -83,9 +83,9 @@ export class Model {
   }
 
   /**
-   * With a picture, on a package with a task: what is found in it. With a typed array, or several by name: the outputs
-   * by name. `numbers` are the task's, such as {min_score: 0.5}; without a task {into: outputs of an earlier run}, whose
-   * memory is used again. Runs wait for each other.
+   * With a picture, on a package with a task: what is found in it; with a recording, on one that listens: what is heard.
+   * With a typed array, or several by name: the outputs by name. `numbers` are the task's, such as {min_score: 0.5};
+   * without a task {into: outputs of an earlier run}, whose memory is used again. Runs wait for each other.
    */
   run(given, numbers = {}) {
     const run = this.queue.then(() => this.runNow(given, numbers)).catch((error) => Promise.reject(typed(error, "kernel")));
