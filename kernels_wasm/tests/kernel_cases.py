@@ -296,7 +296,7 @@ def picture_call(workspace: Workspace, image: Array) -> tuple[int, tuple[int | f
     source = workspace.put("image", image.tobytes(), image.nbytes)
     target = workspace.area("tensor", 12 * height * width)
     matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-    how = (4 * width, 4, 1, width, BORDER_REPEAT, SAMPLING_EXACT)
+    how = (4 * width, 4, 1, width, BORDER_REPEAT, SAMPLING_EXACT, 0, 0)
     return target, (source, target, width, height, *how, *matrix, 0.5, -1.0)
 
 
