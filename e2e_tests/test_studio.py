@@ -86,7 +86,7 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(
     page.wait_for_result()
     page.page.get_by_role("navigation", name="Site").get_by_role("link", name="Demos").click()
     cards = page.page.locator("[data-demo]")
-    assert cards.count() == len(STUDIO.demos)
+    page.wait_for("all cards", lambda: cards.count() == len(STUDIO.demos))
     card = page.page.locator("[data-demo='/face-detection']")
     page.wait_for("speed", lambda: "ms here on wasm" in card.inner_text())
     drawn = """(canvas) => canvas.width > 0 &&
