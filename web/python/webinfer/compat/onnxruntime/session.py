@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import sys
 import threading
@@ -389,6 +388,8 @@ def _is_of_tables(source: Any) -> bool:
         return domain in _parts(source)[1]
     if not source.stat().st_size:
         return False
+    import mmap  # never in a page, where models are bytes
+
     with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(domain) >= 0
 
