@@ -14,6 +14,7 @@ const SHARED_LIMITS = [...LIMITS, 2 ** 30, 2 ** 29]; // some devices refuse much
 const DEADLINE_MS = 10_000; // without an answer from a thread
 const START_MS = 10_000;
 const PICTURE = "u8_picture_to_f32";
+const PICTURE_ARGUMENTS = 20; // in packages of before it took pairs of rows
 
 /** Why the plan for threads cannot be used here; "" where it can. */
 export function whyOneThread() {
@@ -143,7 +144,9 @@ class Kernels {
     const image = this.scratch(data.length);
     this.bytes(image, data.length).set(data);
     const { matrix, scale, offset, border, sampling, ow, oh } = place;
-    this.exports[PICTURE](image, to, width, height, 4 * width, 4, 1, ow, border, sampling, ...matrix, scale, offset, 0, oh);
+    const lay = this.exports[PICTURE];
+    const pairs = lay.length > PICTURE_ARGUMENTS ? [0, 0] : [];
+    lay(image, to, width, height, 4 * width, 4, 1, ow, border, sampling, ...pairs, ...matrix, scale, offset, 0, oh);
   }
 
   /** `given`: for each input its bytes, or {pixels, place}. `outputs`: room for the bytes of each. */
