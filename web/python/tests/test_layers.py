@@ -56,7 +56,7 @@ ALLOWED = {
     "backends": BACKEND,  # base.py and registry.py; the packages below follow
     "backends.reference": BACKEND | {"backends.interpreted"},
     "backends.wasm": BACKEND,
-    "backends.webgpu": BACKEND,
+    "backends.webgpu": BACKEND | {"host.coroutines"},
     "backends.webnn": BACKEND,
     "host": LEAVES,
     "models": LEAVES,  # names and hashes, no code of the engine
@@ -119,6 +119,7 @@ LAZY_NUMPY = {
     "cli",
     "compat.onnxruntime.binding",
     "compat.onnxruntime.session",
+    "compat.onnxruntime.texts",
     "compat.onnxruntime.values",
     "compat.tflite_runtime.interpreter",
 }  # fmt: skip; where numpy may be imported inside a function, for those who have it
