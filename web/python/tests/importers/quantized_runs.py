@@ -127,7 +127,8 @@ def _quantized() -> list[Run]:
         Run("HARD_SWISH", [((2, 9), "int8", (0.05, 3))], [((2, 9), "int8", (0.04, -40))], {}, "int8", **wide),
         Run("RELU", [x8], [((1, 7, 6, 4), "int8", (0.01, -128))], {}, "int8", version=2, **wide),
         Run("LEAKY_RELU", [x8], [y8(1, 7, 6, 4)], {"alpha": 0.2}, "int8", version=2, **wide),
-        Run("PRELU", [x8, (weights8(1, 1, 4), (0.01, 0))], [y8(1, 7, 6, 4)], {}, "int8", exact=0.85, **wide),
+        # LiteRT rounds twice (first to halves): what lies 0.4 above a number becomes the next one there.
+        Run("PRELU", [x8, (weights8(1, 1, 4), (0.01, 0))], [y8(1, 7, 6, 4)], {}, "int8", exact=0.75, **wide),
         Run("QUANTIZE", [f(3, 7)], [((3, 7), "int8", Q8)], {}, "float to int8"),
         Run(
             "QUANTIZE",
