@@ -25,7 +25,7 @@ from webinfer.page.worker import EngineWorker
 GENERIC = [
     path
     for path in [
-        *(path for path in STATIC.rglob("*.js") if path.parent.name != "results"),
+        *(path for path in STATIC.rglob("*.js") if path.parent.name != "results" and path.stem != "live_faces"),
         *Path(__file__).parents[2].glob("webinfer/page/*.*"),
     ]
     if path.is_file()

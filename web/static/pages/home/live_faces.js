@@ -57,7 +57,7 @@ async function detect(element, picture) {
 }
 
 /** Says what went wrong; programs find its `code` and `message` in data-error. */
-function fail({ code = "unknown", message }) {
+function fail({ code = "page", message }) {
   box.dataset.error = JSON.stringify({ code, message });
   say(status, message);
   say(rate, "");
