@@ -47,6 +47,8 @@ def ready(demo: Demo, query: str) -> DemoPage:
 def test_a_model_is_measured_and_the_result_travels_in_a_link(demo: Demo) -> None:
     page = ready(demo, "?models=blazeface_short_range&rounds=5")
     assert page.page.locator("#models input:checked").count() == 1
+    faces = page.page.get_by_role("group", name="Face detection")
+    assert faces.get_by_role("checkbox", name="BlazeFace, faces nearby").is_checked()
     page.page.locator("#start").click()
     result: dict[str, Any] = page.wait_for("result", lambda: page._dataset("webinferBenchmark"))
     rows = {row["backend"]: row for row in result["rows"]}
@@ -57,6 +59,7 @@ def test_a_model_is_measured_and_the_result_travels_in_a_link(demo: Demo) -> Non
         assert row["runs"] >= 5
     assert page.page.locator("#chart .bar-of").count() == 2
     assert page.page.locator("#table tbody tr").count() == 2
+    assert "Face detection: BlazeFace, faces nearby" in page.text("#table")
     page.page.evaluate("navigator.clipboard.writeText = async (text) => { document.title = text; }")
     page.page.locator("#copy").click()
     link: str = page.wait_for("link", lambda: page.page.title() if "#result=" in page.page.title() else None)

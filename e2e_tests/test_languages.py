@@ -22,7 +22,7 @@ SHOWN = """() => {
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement && node.nodeType === 3 ? node.parentElement : node;
     if (element.closest(foreign)) continue;
-    const names = ["aria-label", "title", "placeholder", "alt", "data-hint"];
+    const names = ["aria-label", "title", "placeholder", "alt", "data-hint", "label"];
     const texts = node.nodeType === 3 ? [node.data] : names.map((name) => node.getAttribute(name)).filter(Boolean);
     for (const text of texts) found.add(text.replace(/\\s+/g, " ").trim());
   }

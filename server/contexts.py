@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,7 @@ class PageView:
     backends: Sequence[Mapping[str, str]]
     rivals: str  # address of what is known of runtimes of others, or ""
     wheel: str  # address of the wheel of users
+    models: str  # JSON: what demos call the models, {name: [title of the demo, title there or ""]}
     manifest: Markup
 
 
@@ -161,7 +162,17 @@ def page_view(
     for view in views:
         groups.setdefault(view.demo.group, []).append(view)
     frame = frame_of(manifest, studio, page.address)
-    return PageView(frame, page, groups, manifest.public["page"]["backends"], rivals, wheel_of(manifest), data)
+    backends, models = manifest.public["page"]["backends"], json.dumps(_titles(studio.demos))
+    return PageView(frame, page, groups, backends, rivals, wheel_of(manifest), models, data)
+
+
+def _titles(demos: Iterable[Demo]) -> dict[str, tuple[str, str]]:
+    """What the first demo of each model calls it: the demo's title, and the model's there or ""."""
+    found = dict[str, tuple[str, str]]()
+    for demo in demos:
+        for name in filter(None, (*demo.models, demo.model, *demo.also)):
+            found.setdefault(name, (demo.title, demo.titles.get(name, "")))
+    return found
 
 
 def wheel_of(manifest: Manifest) -> str:

@@ -2,7 +2,7 @@
 // exchanged where they stand and as they come, so that no script needs to know of languages. {} in an entry is any text,
 // which is looked up too, or a number; {2} in a translation is the second of them. Plural forms are entries of their own.
 
-const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt", "data-hint"];
+const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt", "data-hint", "label"];
 const FOREIGN = "code, pre, textarea, script, style, canvas, [translate=no], [lang]:not(html), .cm-editor, .said"; // texts that are nobody's to translate
 const NUMBER = /^[−-]?\d{1,3}(,?\d{3})*(\.\d+)?( (MB|kB|GB|ms|s|%|bytes|pixels|frames\/s|×))?$/;
 const SENTENCES = /(?<=[.!?…”)]) (?=[A-Z“(\d{])/;

@@ -7,6 +7,7 @@ import { readRivals } from "./benchmark_rivals.js";
 import { Measurement } from "./benchmark_runs.js";
 import { byId, bytes, download, el, say } from "../../ui/dom.js";
 import { knownModels, showWork, startEngine } from "../../engine/engine_page.js";
+import { byTask, titleOf } from "../../ui/model_names.js";
 
 const KEPT = "webinfer benchmark"; // the last result of this browser
 const root = document.documentElement;
@@ -37,12 +38,14 @@ function fail(error) {
 
 function offerModels() {
   const asked = parameters.get("models")?.split(",");
-  const rows = knownModels(site, settings).map(({ name, late, bytes: size }) => {
+  const row = ({ name, late, bytes: size }) => {
     const box = el("input", { type: "checkbox", value: name, checked: asked ? asked.includes(name) : !late });
     const note = el("small", { text: late ? `fetched first (${late} MB)` : bytes(size) });
-    return el("label", {}, box, " ", name.replaceAll("_", " "), " ", note);
-  });
-  byId("models").replaceChildren(...rows);
+    return el("label", {}, box, el("span", {}, titleOf(name), " ", note));
+  };
+  const groups = byTask(knownModels(site, settings)).map(([task, rows]) =>
+    el("div", { role: "group", "aria-label": task }, el("p", { class: "task", text: task }), ...rows.map(row)));
+  byId("models").replaceChildren(...groups);
   const backends = parameters.get("backends")?.split(",");
   if (backends) for (const box of document.querySelectorAll("#backends input")) box.checked = backends.includes(box.value);
   rivals?.offer(parameters.get("rivals")?.split(","));

@@ -2,6 +2,7 @@
 // bars are hatched. Each model has a scale of its own: what differs by a hundred times fits no common one.
 
 import { el, milliseconds, short, svg, table } from "../../ui/dom.js";
+import { nameOf } from "../../ui/model_names.js";
 
 const BAR = 16;
 const GAP = 5;
@@ -9,7 +10,6 @@ const HEAD = 24;
 const LETTER = 8.2; // pixels, the broadest on average
 const COLOURS = 7; // of the style sheet
 
-const named = (model) => model.replaceAll("_", " ");
 
 /** Rows by model, own ones and another's, in the order of the first that names a model. */
 export function grouped(own, other) {
@@ -38,7 +38,7 @@ export function chart(own, other, titles, width) {
   const words = [];
   for (const [model, rows] of groups) {
     const longest = Math.max(...rows.map(({ high, median }) => high ?? median ?? 0), Number.MIN_VALUE);
-    made.append(text(0, y + 15, named(model), "model"));
+    made.append(text(0, y + 15, nameOf(model), "model"));
     y += HEAD;
     for (const row of rows) {
       const backend = row.title ?? titles[row.backend] ?? row.backend;
@@ -47,7 +47,7 @@ export function chart(own, other, titles, width) {
       made.append(text(label - 8, y + 12.5, below ? "other’s" : clipped(title, label), "label"));
       if (row.error) made.append(text(label, y + 12.5, "cannot run", "value"));
       else made.append(...bar(row, label, y, whole / longest, Math.max(names.indexOf(row.backend), 0) % COLOURS));
-      words.push(`${named(model)} on ${title}: ${row.error ? "cannot run" : milliseconds(row.median)}`);
+      words.push(`${nameOf(model)} on ${title}: ${row.error ? "cannot run" : milliseconds(row.median)}`);
       y += BAR + GAP;
     }
     y += 8;
@@ -86,11 +86,11 @@ export function numbers(own, other, titles) {
   const rows = (own?.rows ?? []).map((row) => {
     const theirs = beside.get(`${row.model} ${row.backend}`);
     const title = titles[row.backend] ?? row.backend;
-    if (row.error) return [named(row.model), title, el("span", { class: "quiet", text: row.error })];
+    if (row.error) return [nameOf(row.model), title, el("span", { class: "quiet", text: row.error })];
     const figures = [milliseconds(row.median), `${short(Number(row.low.toPrecision(3)))} to ${short(Number(row.high.toPrecision(3)))}`, milliseconds(row.least), String(row.runs), milliseconds(row.first), milliseconds(row.compile)];
     const ratio = theirs && !theirs.error ? `${(theirs.median / row.median).toFixed(2)} ×` : "–";
     const more = other ? [theirs && !theirs.error ? milliseconds(theirs.median) : "–", ratio] : [];
-    return [named(row.model), title, ...figures, ...more];
+    return [nameOf(row.model), title, ...figures, ...more];
   });
   return table("Times of each model on each backend", columns, rows);
 }

@@ -1,5 +1,6 @@
 // The measurement: model by model, its backends in turns, and rivals among them.
 
+import { nameOf } from "../../ui/model_names.js";
 import { summary } from "./benchmark_result.js";
 
 const WARM_UP = { count: 3, budget_ms: 600 };
@@ -51,7 +52,7 @@ export class Measurement {
   }
 
   async #model(model, backends, rounds, step) {
-    const said = (done) => `${model.replaceAll("_", " ")}: ${done}`;
+    const said = (done) => `${nameOf(model)}: ${done}`;
     step(said("opening"));
     await this.#calls.ask("open", { name: model });
     const own = backends.map((backend) => ({ backend, prepared: () => this.#prepared(backend) }));

@@ -9,6 +9,7 @@ import { forgetChecks } from "./model_checks.js";
 import { Comparison } from "./model_compare.js";
 import { showFacts, showPlans } from "./model_facts.js";
 import { watchModelFiles } from "./model_files.js";
+import { byTask, titleOf } from "../../ui/model_names.js";
 import { forgetOutputs } from "./model_outputs.js";
 import { Runs } from "./model_runs.js";
 import { Shapes } from "./model_shapes.js";
@@ -185,7 +186,9 @@ function planned(plan) {
 function started() {
   const known = knownModels(site, settings);
   for (const id of ["known", "compare-known"]) {
-    if (byId(id).length === 1) byId(id).append(...known.map(({ name, late }) => new Option(`${name.replaceAll("_", " ")}${late ? `, fetched first (${late} MB)` : ""}`, name)));
+    if (byId(id).length > 1) continue;
+    const option = ({ name, late }) => new Option(`${titleOf(name)}${late ? `, fetched first (${late} MB)` : ""}`, name);
+    byId(id).append(...byTask(known).map(([task, rows]) => el("optgroup", { label: task }, ...rows.map(option))));
   }
   const name = parameters.get("model");
   if (model.source) open(model.source).catch(fail); // dropped before the engine ran, or the engine ran anew
