@@ -23,9 +23,7 @@ RINGS = {
     "rings 0 and 1": ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests"),
     "ring 2": ("e2e_tests",),
 }
-# More than processors, and at most. In ring 2 each has a server and browsers of its own, which wait for one another:
-# with two on two processors a third of the time is idle.
-PROCESSES = {"rings 0 and 1": (0, 8), "ring 2": (1, 4)}
+PROCESSES = {"rings 0 and 1": 8, "ring 2": 4}  # at most; in ring 2 each has a server and browsers of its own
 GROUPS = ("browser", "native", "test", "lab")  # of packages: what the set-up itself does without
 VULKAN_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 
@@ -72,8 +70,7 @@ def _pytest(ring: str) -> int:
     if not found:
         print(f"none of {', '.join(RINGS[ring])} is there")
         return 5
-    more, most = PROCESSES[ring]
-    processes = min((os.cpu_count() or 1) + more, most)
+    processes = min(os.cpu_count() or 1, PROCESSES[ring])
     several = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     slow = ["--durations=12", "--durations-min=5"]
     return command([sys.executable, "-m", "pytest", "-q", *slow, *several, *found])
