@@ -12,7 +12,7 @@ from webinfer.host.pictures import PixelLayout
 from webinfer.tasks.crop import Crop, Sampling
 
 STEPS = 32  # fixed sampling rounds positions to so many parts of a pixel
-PIECE_BYTES = 4096  # are copied in the time that a piece takes besides (Zen 3: 0.3 us)
+PIECE_BYTES = 4096  # are copied in the time that a piece takes besides (Xeon with AVX-512: 0.3 us)
 
 
 class Sampled(NamedTuple):
