@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from tests.language.test_language import MODEL_OF_BYTES as MODEL
 
 import webinfer
+from e2e_tests.beside import in_cpython
 from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
@@ -56,8 +55,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
             text: str = await generator.run(chat, max_tokens=20)
             return text
 
-    with ThreadPoolExecutor() as pool:  # Playwright has this thread's loop
-        assert answer == pool.submit(asyncio.run, native()).result()
+    assert answer == in_cpython(native())
     assert "tiny.gguf" in page.text("#python")
     page.page.set_viewport_size({"width": 360, "height": 800})
     assert page.page.evaluate("document.documentElement.scrollWidth") == 360

@@ -19,6 +19,7 @@ import pytest
 import webinfer
 from build_scripts.paths import NODE_MODULES, WHEELS
 from build_scripts.site.wheel import wheel_name
+from e2e_tests.beside import in_cpython
 from e2e_tests.models import classifier
 from e2e_tests.pages import DemoPage
 
@@ -150,8 +151,7 @@ def test_an_installed_wheel_serves_a_lab_that_keeps_what_was_tuned(
 ) -> None:
     address, _, token = installed_lab.partition("/lab")
     agreed(demo(token, path="/lab", address=address))
-    with ThreadPoolExecutor(1) as beside:
-        found = beside.submit(asyncio.run, tuned(installed_lab)).result()
+    found = in_cpython(tuned(installed_lab))
     assert found["sum"] == pytest.approx(1, abs=1e-4)
     assert found["verified"]
     assert found["timed"] > 0

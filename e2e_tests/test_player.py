@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import http.server
 import shutil
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ import webinfer
 from build_scripts.judge.open_models import HEADS, WIDTH, decoder
 from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.site.player import SOURCE, write_player
+from e2e_tests.beside import in_cpython
 from e2e_tests.models import classifier, compiled
 
 
@@ -85,8 +84,7 @@ def wanted(photo: Path) -> Any:
         with await webinfer.tasks.FaceDetector.create(backend="wasm") as detector:
             return await detector.detect(Image.open(photo))
 
-    with ThreadPoolExecutor(1) as beside:  # Playwright has an event loop here
-        return beside.submit(asyncio.run, faces()).result()
+    return in_cpython(faces())
 
 
 def shown(page: Page, address: str) -> Any:
@@ -322,8 +320,7 @@ def test_a_package_whose_sizes_are_open_runs_at_any_size(page: Page, isolated_si
         with await webinfer.load(folder / "open.onnx", backend="wasm") as session:
             return [(await session.run({"x": x}))["y"].numpy() for x in maps]
 
-    with ThreadPoolExecutor(1) as beside:
-        wanted = beside.submit(asyncio.run, answers()).result()
+    wanted = in_cpython(answers())
     page.goto(f"{isolated_site}/demo.css")
     found = page.evaluate(
         """async (maps) => {
@@ -369,8 +366,7 @@ def test_a_decoder_begins_from_an_empty_past(page: Page, isolated_site: str, fol
                 found.append(outputs["logits"].numpy())
             return found
 
-    with ThreadPoolExecutor(1) as beside:
-        wanted = beside.submit(asyncio.run, answers()).result()
+    wanted = in_cpython(answers())
     page.goto(f"{isolated_site}/demo.css")
     found = page.evaluate(
         """async ([turns, empty]) => {
