@@ -44,7 +44,7 @@ from build_scripts.setup.models import PUBLISHED
 from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.site.player import SOURCE as PLAYER
-from build_scripts.site.player import WORKER_TEXT
+from build_scripts.site.player import TASKS, WORKER_TEXT
 from build_scripts.site.runtime_split import PROFILE, runtime_files
 from build_scripts.site.short_glue import published_glue
 from build_scripts.steps import Step
@@ -200,8 +200,9 @@ def static_files() -> dict[str, bytes]:
     files |= {f"{name}.js": bundle.bundled_page(name, exports=True) for name in (*WEBNN, *INTEROP)}
     own = {f"{root}.js": npm_bundle.bundled(page_script(root), names=True) for root in script_roots()}
     own |= {f"{name}.js": npm_bundle.bundled(page_script(name)) for name in FROM_NPM}
-    own["player.js"] = npm_bundle.bundled(PLAYER / "src" / "player.js", external=(f"./{WORKER_TEXT}",))
-    own["player_worker.js"] = npm_bundle.bundled(PLAYER / "src" / "player_worker.js")
+    apart = (f"./{WORKER_TEXT}", f"./{TASKS}")  # the home page's package needs neither
+    for name in ("player.js", "player_worker.js"):
+        own[name] = npm_bundle.bundled(PLAYER / "src" / name, external=apart)
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 
 

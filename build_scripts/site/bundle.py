@@ -82,6 +82,7 @@ def player_page() -> dict[str, bytes]:
     """The files of a page that runs a package: the player, and what shows a picture and what is found in it."""
     files = {"player.js": bundled(PLAYER / "src", "player", exports=True)}
     files["player_worker.js"] = bundled(PLAYER / "src", "player_worker")
+    files["player_tasks.js"] = bundled(PLAYER / "src", "player_tasks", exports=True)
     return files | {name: (PLAYER / "demo" / name).read_bytes() for name in PLAYER_PAGE}
 
 

@@ -14,6 +14,7 @@ from build_scripts.site.npm_bundle import bundled
 SOURCE = WEB / "player"
 PLAYER = ROOT / "build" / "player"
 WORKER_TEXT = "player_worker_text.js"  # for bundlers that build no workers: the script as a string
+TASKS = "player_tasks.js"  # of few packages, loaded with them; the worker has them in it
 COPIED = ("player.d.ts", "README.md")
 
 
@@ -23,7 +24,8 @@ def write_player(folder: Path = PLAYER) -> Path:
     Raises: BuildError if the script cannot be put together
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "player.js").write_bytes(bundled(SOURCE / "src" / "player.js", external=(f"./{WORKER_TEXT}",)))
+    for name in ("player.js", TASKS):
+        (folder / name).write_bytes(bundled(SOURCE / "src" / name, external=(f"./{WORKER_TEXT}", f"./{TASKS}")))
     worker = bundled(SOURCE / "src" / "player_worker.js")
     (folder / "player_worker.js").write_bytes(worker)
     (folder / WORKER_TEXT).write_text(f"export default {json.dumps(worker.decode())};\n", encoding="utf-8")

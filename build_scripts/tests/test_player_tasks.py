@@ -238,4 +238,4 @@ def test_what_is_no_model_of_the_task_is_refused() -> None:
     with pytest.raises(InputError, match=r"YOLO .* without --task"):
         asyncio.run(compile_model(yolo, backend="wasm", task="object-detector"))
     with pytest.raises(InputError, match=r"cannot be compiled into a package yet; .*depth-estimator"):
-        asyncio.run(compile_model(mapping(24), backend="wasm", task="hand-landmarks"))
+        asyncio.run(compile_model(mapping(24), backend="wasm", task="holistic-landmarks"))

@@ -68,6 +68,25 @@ export interface BodyMask extends Mask {
   bodies: BodyPose[];
 }
 
+/** A point, in pixels of the picture (z towards the back) or in metres; `visibility` and `presence` (0..1) of bodies only. */
+export interface Landmark {
+  x: number;
+  y: number;
+  z: number;
+  visibility?: number;
+  presence?: number;
+}
+
+/** A face, hand or body. `world`, the points in metres around its centre, and which hand it is are told where they are known. */
+export interface LandmarkedThing {
+  box: Detection["box"];
+  score: number;
+  landmarks: Landmark[];
+  world?: Landmark[];
+  handedness?: "Left" | "Right";
+  handednessScore?: number;
+}
+
 /** What a picture looks like to a model: a vector of length 1. */
 export interface ImageEmbedding {
   values: Float32Array;
@@ -116,7 +135,7 @@ export interface Model {
   /** Why this backend. */
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
-  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding | LandmarkedThing>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
   /**
    * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
    * used again: new memory for large results takes longer than to copy them.

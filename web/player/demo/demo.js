@@ -28,9 +28,9 @@ function draw(found) {
   context.drawImage(picture, 0, 0);
   Object.assign(context, { strokeStyle: "#2ad", fillStyle: "#2ad", lineWidth: Math.max(2, picture.width / 200) });
   list.replaceChildren();
-  for (const { box, score, keypoints = {}, label = "", values, width, height } of found.flatMap((one) => [one, ...(one.bodies ?? [])])) {
+  for (const { box, score, keypoints = {}, landmarks = [], label = "", values, width, height } of found.flatMap((one) => [one, ...(one.bodies ?? [])])) {
     if (box) context.strokeRect(box.left, box.top, box.width, box.height);
-    for (const [x, y] of Object.values(keypoints)) context.fillRect(x - 2, y - 2, 4, 4);
+    for (const [x, y] of [...Object.values(keypoints), ...landmarks.map(({ x, y }) => [x, y])]) context.fillRect(x - 1, y - 1, 3, 3);
     const sure = score === undefined ? "" : `${Math.round(100 * score)} %`;
     const map = values && (width ? `a map of ${width} × ${height}` : `${values.length} numbers`);
     tell([sure, label, box && `${Math.round(box.width)} × ${Math.round(box.height)} px`, map].filter(Boolean).join(", "));

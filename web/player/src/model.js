@@ -4,8 +4,8 @@ import { checkHeader } from "./checks.js";
 import { PlayerError, formed, typed } from "./errors.js";
 import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
+import { PackageFile } from "./package_file.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
-import { recordingOf, soundsIn, windowsOf } from "./recordings.js";
 import { DECODERS } from "./results.js";
 import { shapesGiven } from "./sizes.js";
 import { bytesOf, outputOf, tensorsOf } from "./tensors.js";
@@ -27,6 +27,7 @@ export class Model {
       }));
       checkHeader(header, this.tensors, this.states);
       this.task = header.task?.name ?? "";
+      this.facts = header.task;
       this.decoder = header.task && DECODERS[header.task.decode.kind];
     });
     const kept = new Set(this.states.flatMap(({ input, output }) => [input, output]));
@@ -71,6 +72,7 @@ export class Model {
         } else {
           this.plan = await openKernels(this.file, header, this.options.threads, this.options.starters);
         }
+        this.parts ??= await this.openParts();
         const one = this.options.threads > 1 && this.plan.threads === 1 && name === "wasm";
         this.choice = [`${name}${auto || often ? "" : " was asked for"}`, ...refused, ...(one ? [`one thread: ${whyOneThread() || "none in the package"}`] : [])].join("; ");
         return this;
@@ -80,6 +82,23 @@ export class Model {
       }
     }
     throw new PlayerError("unavailable", `package ${this.name} is not for ${wanted.join(", ")}`);
+  }
+
+  /** What the task needs besides this model: its code, where that is not part of the player, and models of its own by name. */
+  async openParts() {
+    if (!this.facts) return {};
+    if (!this.decoder) {
+      const { READERS } = await import("./player_tasks.js").catch((error) => {
+        throw new PlayerError("unavailable", `player_tasks.js, which this package's task needs, is not beside the player: ${error.message}`, error);
+      });
+      this.reader = Object.hasOwn(READERS, this.facts.decode.kind) ? READERS[this.facts.decode.kind] : null;
+      if (!this.reader) throw new PlayerError("package", `this player does not know the task ${this.task}; take a newer one`);
+    }
+    const opened = formed(() => (this.facts.parts ?? []).map(async (name) => {
+      const file = await PackageFile.open(await this.file.section(`parts/${name}`));
+      return [name, await new Model(file, { ...this.options, backend: this.plan.backend, onLost() {} }).start(this.plan.device)];
+    }));
+    return Object.fromEntries(await Promise.all(opened));
   }
 
   /**
@@ -96,21 +115,35 @@ export class Model {
   async runNow(given, numbers) {
     if (!this.file) throw new PlayerError("closed", `package ${this.name} is closed; load it again`);
     if (this.plan.lost) await this.revive();
-    const recording = this.file.header.task?.sound && recordingOf(given);
-    if (recording) return this.hear(recording, this.numbers(numbers));
-    const picture = isPicture(given);
-    const place = picture ? this.placeOf(given) : null;
-    const values = picture ? await this.withPicture(given, place, numbers) : await this.withTensors(given);
-    const outputs = await this.outputsOf(values, picture ? undefined : numbers.into);
-    return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place, this.numbers(numbers))) : outputs;
+    if (this.reader?.takes(given)) return this.reader.found(this, given, this.numbers(numbers));
+    if (!isPicture(given)) return this.outputsOf(await this.withTensors(given), numbers.into);
+    const place = this.placeOf(given);
+    const outputs = await this.outputsOf(await this.withPicture(given, place, this.numbers(numbers)));
+    return formed(() => this.decoder(outputs, this.facts.decode, place, this.numbers(numbers)));
   }
 
-  /** What is heard in a recording, window after window. */
-  async hear(recording, { min_score: [least] }) {
-    const { sound, decode } = this.file.header.task;
-    const windows = [];
-    for (const part of windowsOf(recording, sound)) windows.push((await this.outputsOf(this.fed({ [sound.input]: part })))[decode.scores].data);
-    return formed(() => soundsIn(windows, decode, sound.window / sound.rate, recording.samples.length / sound.rate, least));
+  // ----- for the tasks of player_tasks.js
+
+  /** A picture that is looked at more than once, in the form that is taken fastest. */
+  taken(source) {
+    return this.backend === "wasm" ? pixelsOf(source) : source;
+  }
+
+  /** The outputs for what `place` shows of a picture, beside other inputs by name. */
+  async look(source, place, more = {}) {
+    return this.outputsOf(await this.withPicture(source, place, more));
+  }
+
+  /** The outputs for inputs by name; open sizes are those of {data, shape}. */
+  async infer(named) {
+    return this.outputsOf(await this.withTensors(named));
+  }
+
+  /** The samples of a recording, which must have the rate that the model hears. */
+  heard({ samples, rate }, wanted) {
+    if (rate === wanted) return samples;
+    const how = `decode it with new AudioContext({ sampleRate: ${wanted} }).decodeAudioData`;
+    throw new PlayerError("input", `the recording has ${rate} samples a second, the model hears ${wanted}: ${how}`);
   }
 
   /** One inference: outputs by name, in the memory of those of `into`. */
@@ -140,25 +173,26 @@ export class Model {
     this.choice += `; rebuilt, because ${backend} was lost (${lost})`;
   }
 
-  placeOf(source) {
-    const picture = this.file.header.task?.picture;
-    if (!picture || !this.decoder) {
+  /** How a picture, or a region {x, y, width, height, rotation} of it, lies in the model's input. */
+  placeOf(source, region) {
+    const picture = this.facts?.picture;
+    if (!picture) {
       throw new PlayerError("input", `package ${this.name} has no task that takes pictures; give tensors, or compile it with --task`);
     }
-    return formed(() => new Place(sizeOf(source), picture));
+    return formed(() => new Place(sizeOf(source), picture, region));
   }
 
-  async withPicture(source, place, numbers) {
-    const { task } = this.file.header;
-    const values = this.fed({ ...task.constants, ...this.numbers(numbers) }, task.picture.input);
-    const row = this.tensors.inputs.findIndex(({ name }) => name === task.picture.input);
+  async withPicture(source, place, named) {
+    const { constants, picture } = this.facts;
+    const values = this.fed({ ...constants, ...named }, picture.input);
+    const row = this.tensors.inputs.findIndex(({ name }) => name === picture.input);
     values[row] = await this.pictureBytes(source, place, this.tensors.inputs[row]);
     return values;
   }
 
   /** The task's numbers, with those that were given in place of its own; each is a list. */
   numbers(given) {
-    const own = { ...this.file.header.task.numbers };
+    const own = { ...this.facts.numbers };
     for (const [name, value] of Object.entries(given)) {
       if (!Object.hasOwn(own, name)) throw new PlayerError("input", `${this.task} has no number ${name}; it has ${Object.keys(own).join(", ") || "none"}`);
       own[name] = [value].flat();
@@ -196,7 +230,7 @@ export class Model {
       const shapes = shapesGiven(this.rows.inputs, named);
       this.tensors = await this.plan.bind(this.rows.inputs.flatMap(({ name }) => shapes.get(name)));
     }
-    const { constants, numbers } = this.file.header.task ?? {};
+    const { constants, numbers } = this.facts ?? {};
     return this.fed({ ...constants, ...numbers, ...named });
   }
 
@@ -211,6 +245,7 @@ export class Model {
 
   /** Frees memory, threads and buffers; a second call does nothing. */
   close() {
+    for (const part of Object.values(this.parts ?? {})) part.close();
     this.plan?.close();
     this.preparing?.then((kernels) => kernels.close(), () => {});
     this.plan?.device?.close();

@@ -37,21 +37,25 @@ export function pixelsOf(source) {
   }
 }
 
-/** How all of a picture lies in a model's input, and the way back; as web/python/webinfer/tasks/crop.py says. */
+/** How a region of a picture lies in a model's input, and the way back; as web/python/webinfer/tasks/crop.py says. */
 export class Place {
-  constructor([width, height], { width: ow, height: oh, scale, offset, keep_aspect: keep, border, corners = false, sampling = 0 }) {
+  /** `region`: centre, size and turn (clockwise, radians); all of the picture where none is given. */
+  constructor(size, { width: ow, height: oh, scale, offset, keep_aspect: keep, border, corners = false, sampling = 0 }, region) {
+    const { x, y, width, height, rotation } = region ?? { x: size[0] / 2, y: size[1] / 2, width: size[0], height: size[1], rotation: 0 };
     const aspect = ow / oh;
-    Object.assign(this, { ow, oh, scale, offset, border, sampling, size: [width, height], x: width / 2, y: height / 2 });
+    Object.assign(this, { ow, oh, scale, offset, border, sampling, size, x, y, cos: Math.cos(rotation), sin: Math.sin(rotation) });
     this.width = keep ? Math.max(width, height * aspect) : width;
     this.height = keep ? Math.max(height, width / aspect) : height;
+    const [across, down] = [this.width / ow, this.height / oh];
     const first = corners ? 0 : 0.5;
     const [left, top] = this.toImage(first / ow, first / oh);
-    this.matrix = [this.width / ow, 0, left - first, 0, this.height / oh, top - first];
+    this.matrix = [this.cos * across, -this.sin * down, left - first, this.sin * across, this.cos * down, top - first];
   }
 
   /** Pixels of the picture of a point given in 0..1 of the model's input. */
   toImage(x, y) {
-    return [this.x + (x - 0.5) * this.width, this.y + (y - 0.5) * this.height];
+    const [right, down] = [(x - 0.5) * this.width, (y - 0.5) * this.height];
+    return [this.x + this.cos * right - this.sin * down, this.y + this.sin * right + this.cos * down];
   }
 
   /** The bytes that the pass of gpu_picture.js takes; tasks/gpu_image.py names them. */

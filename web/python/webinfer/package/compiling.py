@@ -34,7 +34,8 @@ from webinfer.package.open_sizes import open_axes, regimes_of
 from webinfer.package.proofs import bindings_of, order_of, referenced
 from webinfer.package.pruning import pruned
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels
-from webinfer.package.tasks import PackagedTask, packaged_task
+from webinfer.package.task_parts import PackagedTask
+from webinfer.package.tasks import packaged_task
 from webinfer.package.tunings import places_of, words_of
 from webinfer.plan.blocks import SPARE
 from webinfer.session.loading import load
@@ -75,15 +76,16 @@ class Source:
         )
 
 
-def source_of(
+async def source_of(
     model: Any, task: str | None, task_options: Mapping[str, Any] | None, host: Host | None, options: Mapping[str, Any]
 ) -> Source:
     """What is compiled.
 
     Raises:  InputError
     """
+    host = host or current()
     made = None if task is None else packaged_task(task, model, task_options or {})
-    return Source(model, made, options, host or current())
+    return Source(model, made, options, host)
 
 
 @dataclass(slots=True)
@@ -129,19 +131,27 @@ async def compile_model(
     wanted = [backend] if isinstance(backend, str) else list(backend)
     if not wanted or {*wanted} - {*BACKENDS}:
         raise InputError(f"backend={backend!r}: a package is for {' or '.join(BACKENDS)}, or both")
-    source = source_of(model, task, task_options, host, options)
+    names = [build for isa in builds for build in ([isa, f"{isa}-threads"] if threads and isa != "scalar" else [isa])]
+    source = await source_of(model, task, task_options, host, options)
+    return await _package(source, names if "wasm" in wanted else [], "webgpu" in wanted, places_of(tunings), sizes)
+
+
+async def _package(
+    source: Source, builds: Sequence[str], gpu: bool, logs: Sequence[Log], sizes: Sequence[Mapping[str, Sequence[int]]]
+) -> bytes:
+    """The file of a source, for these builds of the kernels and for a GPU; models of a task's parts are files in it."""
     writer, facts, graph, shapes = Writer(), dict[str, Any](), None, Shapes()
-    if "wasm" in wanted:
-        names = [
-            build for isa in builds for build in ([isa, f"{isa}-threads"] if threads and isa != "scalar" else [isa])
-        ]
+    if builds:
         facts["wasm"] = []
-        for build in names:
+        for build in builds:
             plan = await compile_wasm_plan(source, build, sizes)
             graph, shapes = plan.graph, plan.shapes
             facts["wasm"].append(_put_wasm(writer, build, plan))
-    if "webgpu" in wanted:
-        facts["webgpu"], graph, shapes = await _put_webgpu(writer, source, places_of(tunings), sizes)
+    if gpu:
+        facts["webgpu"], graph, shapes = await _put_webgpu(writer, source, logs, sizes)
+    for name, part in source.task.parts.items() if source.task else ():
+        inner = Source(part.source.model, part, {}, source.host)
+        writer.sections[f"parts/{name}"] = await _package(inner, builds, gpu, logs, ())
     assert graph is not None
     return writer.file(_header(graph, source, facts, shapes))
 
@@ -164,7 +174,10 @@ def _header(graph: Graph, source: Source, facts: Mapping[str, Any], shapes: Shap
         "notes": graph.notes,
         **facts,
     }
-    return header if task is None else {**header, "task": {"name": task.name, **task.facts(graph)}}
+    if task is None:
+        return header
+    parts = {"parts": list(task.parts)} if task.parts else {}
+    return {**header, "task": {"name": task.name, **task.facts(graph), **parts}}
 
 
 def tensor_facts(name: str, type: TensorType) -> list[Any]:

@@ -47,11 +47,13 @@ async def compile_wasm(
     """
     if build not in BUILDS:
         raise InputError(f"build={build!r}: a module is for one of {', '.join(BUILDS)}")
-    source = source_of(model, task, task_options, host, options)
+    source = await source_of(model, task, task_options, host, options)
+    if source.task is not None and source.task.parts:
+        raise InputError(f"task {task!r} has several models, a module holds one; compile a .webinfer package")
     plan = await compile_wasm_plan(source, build)
     facts = {} if source.task is None else {"task": {"name": source.task.name, **source.task.facts(plan.graph)}}
     if facts:
-        facts["task"]["picture"].pop("passes")
+        facts["task"].get("picture", {}).pop("passes", None)
     return _written(plan, facts, command)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
+from webinfer.package.landmark_tasks import face_landmarks, hand_landmarks, pose_landmarks
+from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks import TASKS
@@ -22,7 +24,8 @@ from webinfer.tasks.classifier import CLASSES, SCORES, ImageClassifier, with_bes
 from webinfer.tasks.crop import Border, InputSpec
 from webinfer.tasks.depth_estimator import DEPTH, DepthEstimator, with_depth
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
-from webinfer.tasks.gpu_image import picture_passes
+from webinfer.tasks.face_landmarker import FaceLandmarker
+from webinfer.tasks.hand_landmarker import HandLandmarker
 from webinfer.tasks.image_embedder import EMBEDDING, ImageEmbedder, with_embedding
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN
 from webinfer.tasks.multi_pose import CONFIDENCES, NAMES, MultiPoseDetector, with_poses
@@ -32,21 +35,12 @@ from webinfer.tasks.object_models import MOST as MOST_OBJECTS
 from webinfer.tasks.object_models import input_spec as objects_spec
 from webinfer.tasks.object_models import with_objects
 from webinfer.tasks.pixels import ROWS_USED, pixels_of
+from webinfer.tasks.pose_landmarker import PoseLandmarker
 from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
-from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, input_spec, with_detections
 
 MOST = 5  # classes that a packaged classifier tells
 # The crop's map of tasks whose points the player brings to the picture: points stay in pixels of the input.
 UNMOVED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0]}
-
-
-@dataclass(frozen=True, slots=True)
-class PackagedTask:
-    """A task's part of a package: the model with the nodes of the task, and the facts of a compiled graph of it."""
-
-    name: str
-    source: WithPostprocessing
-    facts: Callable[[Graph], Mapping[str, Any]]
 
 
 def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> PackagedTask:
@@ -65,6 +59,9 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
         BodySegmenter.name: _bodies, "body-segmenter": _bodies,
         ImageEmbedder.name: _vector, "image-embedder": _vector,
         AudioClassifier.name: _sounds, "audio-classifier": _sounds,
+        FaceLandmarker.name: face_landmarks, "face-landmarker": face_landmarks,
+        HandLandmarker.name: hand_landmarks, "hand-landmarker": hand_landmarks,
+        PoseLandmarker.name: pose_landmarks, "pose-landmarker": pose_landmarks,
     }  # fmt: skip
     if name not in makers:
         known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
@@ -79,15 +76,7 @@ def _faces(model: Any, *, min_score: float | None = None) -> PackagedTask:
     if min_score is not None:
         min_score = real_number("min_score", min_score, high=1)
 
-    def facts(graph: Graph) -> Mapping[str, Any]:
-        layout = DETECTORS.layout_of(model, graph.inputs[0].type.shape)
-        return {
-            "picture": _picture(graph, input_spec(layout)),
-            "numbers": {MIN_SCORE: [layout.min_score if min_score is None else min_score]},
-            "decode": {"kind": "detections", "output": DETECTIONS, "keypoints": layout.keypoints},
-        }
-
-    return PackagedTask(FaceDetector.name, with_detections(model, DETECTORS), facts)
+    return detections_of(FaceDetector.name, model, DETECTORS, min_score)
 
 
 def _classes(
@@ -100,7 +89,7 @@ def _classes(
     def facts(graph: Graph) -> Mapping[str, Any]:
         _, height, width, _ = graph.inputs[0].type.shape
         return {
-            "picture": _picture(graph, InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)),
+            "picture": picture_facts(graph, InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)),
             "numbers": {},
             "decode": {"kind": "categories", "scores": SCORES, "classes": CLASSES, "labels": names},
         }
@@ -144,7 +133,7 @@ def _objects(
             )
         output = graph.outputs[0].name
         return {
-            "picture": _picture(graph, objects_spec(output, graph.inputs[0].type.shape, keep_aspect)),
+            "picture": picture_facts(graph, objects_spec(output, graph.inputs[0].type.shape, keep_aspect)),
             "numbers": {"min_score": [least]},
             "decode": {"kind": "objects", "output": output, "labels": names, "most": most},
         }
@@ -159,7 +148,7 @@ def _poses(
 
     def facts(graph: Graph) -> Mapping[str, Any]:
         return {
-            "picture": _picture(graph, replace(_fitted(graph), corners=True)),
+            "picture": picture_facts(graph, replace(_fitted(graph), corners=True)),
             "numbers": {"min_score": [least]}, "constants": UNMOVED,
             "decode": {"kind": "poses", **_bodies_in(), "most": most},
         }  # fmt: skip
@@ -173,7 +162,7 @@ def _bodies(model: Any, *, threshold: float = 0.7, pixels: Pixels | None = None)
     def facts(graph: Graph) -> Mapping[str, Any]:
         maps = {"person": PERSON, "part": PART_MAP, "whose": WHOSE}
         return {
-            "picture": _picture(graph, _fitted(graph)),
+            "picture": picture_facts(graph, _fitted(graph)),
             "numbers": {"threshold": [threshold]}, "constants": UNMOVED,
             "decode": {"kind": "bodies", **_bodies_in(), **maps, "parts": PARTS},
         }  # fmt: skip
@@ -191,7 +180,7 @@ def _vector(
 ) -> PackagedTask:
     def facts(graph: Graph) -> Mapping[str, Any]:
         spec = replace(_fitted(graph), keep_aspect=keep_aspect)
-        return {"picture": _picture(graph, spec), "numbers": {}, "decode": {"kind": "vector", "output": EMBEDDING}}
+        return {"picture": picture_facts(graph, spec), "numbers": {}, "decode": {"kind": "vector", "output": EMBEDDING}}
 
     return PackagedTask(ImageEmbedder.name, with_embedding(model, pixels_of(model, pixels), features), facts)
 
@@ -232,14 +221,4 @@ def _stretched(graph: Graph) -> InputSpec:
 
 def _mask(graph: Graph, spec: InputSpec, output: str) -> Mapping[str, Any]:
     """A map of the model's own size, which lies over all of the picture."""
-    return {"picture": _picture(graph, spec), "numbers": {}, "decode": {"kind": "mask", "output": output}}
-
-
-def _picture(graph: Graph, spec: InputSpec) -> dict[str, Any]:
-    """How a picture becomes the first input: size, `offset + scale * pixel`, border; and the passes that do it."""
-    passes = {way: asdict(made) for way, made in picture_passes(spec.border, spec.sampling).items()}
-    return {
-        "input": graph.inputs[0].name, **asdict(spec.picture), "keep_aspect": spec.keep_aspect,
-        "border": int(spec.border), "corners": spec.corners,
-        "sampling": int(spec.sampling), "passes": passes,
-    }  # fmt: skip
+    return {"picture": picture_facts(graph, spec), "numbers": {}, "decode": {"kind": "mask", "output": output}}

@@ -1,0 +1,102 @@
+"""Landmarks in packages: a detector and a model of points, one in the other, tell what the engine tells."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import webinfer
+from build_scripts.tests.test_player_hostile import node
+from build_scripts.tests.test_player_tasks import played, told_box
+from webinfer import tasks
+from webinfer.models.layouts import SsdLayout
+from webinfer.package import compile_model, compile_wasm
+from webinfer.tasks.landmarks import LandmarkModel
+from webinfer.tasks.ssd import attributes
+
+__all__ = ["node"]  # a fixture
+SCENE = np.random.default_rng(5).integers(0, 256, (120, 200, 3), np.uint8)
+TASKS = {
+    "face-landmarker": tasks.FaceLandmarker, "hand-landmarker": tasks.HandLandmarker,
+    "pose-landmarker": tasks.PoseLandmarker,
+}  # fmt: skip
+BLOCKS = 8  # a side: what the models see of a picture
+
+
+def detector(layout: SsdLayout) -> webinfer.GraphBuilder:
+    """A detector that sees two things in every picture, turned differently."""
+    builder, (width, height) = webinfer.GraphBuilder("detector"), (layout.input.width, layout.input.height)
+    picture = builder.input("picture", (1, height, width, 3))
+    nothing = builder.node("mul", builder.node("reduce_mean", picture, axes=(1, 2, 3)), 0.0)
+    count, points = attributes(layout).anchors, len(layout.keypoints)
+    boxes, scores = np.zeros((1, count, 4 + 2 * points), np.float32), np.full((1, count, 1), -50, np.float32)
+    random = np.random.default_rng(3)
+    for anchor, score in ((count // 4, 1.0), (3 * count // 4, 3.0)):
+        boxes[0, anchor] = [0, 0, width / 3, height / 4, *random.uniform(-width / 6, width / 6, 2 * points)]
+        scores[0, anchor] = score
+    for name, numbers in (("boxes", boxes), ("scores", scores)):
+        builder.output(builder.node("add", builder.constant(numbers.ravel().tolist(), numbers.shape), nothing), name)
+    return builder
+
+
+def points_of(kind: LandmarkModel) -> webinfer.GraphBuilder:
+    """A model of points that hang on what its crop shows; its scores are 0.25 to 1, as numbers or logits."""
+    builder, (width, height) = webinfer.GraphBuilder("points"), (kind.input.width, kind.input.height)
+    picture = builder.input("picture", (1, height, width, 3))
+    cells = builder.node("reshape", picture, shape=(BLOCKS, height // BLOCKS, BLOCKS, width * 3 // BLOCKS))
+    seen = builder.node("reshape", builder.node("reduce_mean", cells, axes=(1, 3)), shape=(1, BLOCKS * BLOCKS))
+    random = np.random.default_rng(4)
+    for number, size in enumerate(kind.sizes):
+        base = random.uniform(0.25, 1, (1, size)) if size == 1 else random.uniform(-3, width, (1, size))
+        found = builder.constant(base.astype(np.float32).ravel().tolist(), (1, size))
+        if 1 < size < 10_000:
+            weights = random.normal(0, 20, (BLOCKS * BLOCKS, size)).astype(np.float32)
+            found = builder.node("add", found, builder.node("matmul", seen, weights))
+        else:
+            found = builder.node("add", found, builder.node("mul", builder.node("reduce_mean", seen, axes=(1,)), 0.0))
+        builder.output(found, f"y{number}")
+    return builder
+
+
+async def engine(task: str, detector: Any, model: Any) -> list[Any]:
+    """What the engine's task finds."""
+    with await TASKS[task].create(model, detector=detector, most=2, min_presence_score=0.1, backend="wasm") as one:
+        found: list[Any] = await one.detect(SCENE)
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_landmarks_are_the_engines(task: str, node: str, tmp_path: Path) -> None:
+    kind = TASKS[task]
+    first, second = detector(kind.family.layouts[0]), points_of(kind.kinds[0])
+    told = played(second, task, node, tmp_path, SCENE, detector=first, most=2, min_presence_score=0.1)
+    wanted = asyncio.run(engine(task, first, second))
+    assert (told["task"], len(told["found"])) == (kind.name, len(wanted))
+    assert len(wanted) == 2
+    for found, one in zip(told["found"], wanted, strict=True):
+        numbers = [one.box.left, one.box.top, one.box.width, one.box.height, one.score]
+        np.testing.assert_allclose(told_box(found), numbers, rtol=1e-4, atol=2e-3)
+        for name in ("landmarks", "world") if "world" in found else ("landmarks",):
+            points = [[point[axis] for axis in "xyz"] for point in found[name]]
+            np.testing.assert_allclose(np.ravel(points), getattr(one, name).xyz, rtol=1e-4, atol=2e-3)
+        if task == "pose-landmarker":
+            sure = [(point["visibility"], point["presence"]) for point in found["landmarks"]]
+            np.testing.assert_allclose(sure, [(m.visibility, m.presence) for m in one.landmarks], atol=1e-5)
+        if task == "hand-landmarker":
+            assert found["handedness"] == one.handedness
+            assert found["handednessScore"] == pytest.approx(one.handedness_score)
+
+
+def test_a_package_of_two_models_runs_in_python_and_is_no_single_module() -> None:
+    kind = tasks.HandLandmarker
+    first, second = detector(kind.family.layouts[0]), points_of(kind.kinds[0])
+    options: Any = {"task": "hand-landmarks", "task_options": {"detector": first}}
+    package = asyncio.run(compile_model(second, backend="wasm", builds=("simd128",), threads=False, **options))
+    with asyncio.run(webinfer.load(package, backend="wasm")) as session:
+        assert [info.name for info in session.inputs] == ["picture", "rotation", "turn", "shift"]
+    with pytest.raises(webinfer.InputError, match="several models"):
+        asyncio.run(compile_wasm(second, **options))

@@ -1,0 +1,65 @@
+// Landmarks: one model finds regions of a picture, a second one points in each. As tasks/landmarks.py of the engine.
+
+import { isPicture } from "../pictures.js";
+
+export const landmarks = {
+  takes: isPicture,
+
+  async found(model, picture, numbers) {
+    const { decode } = model.facts;
+    const source = model.taken(picture);
+    const seen = await model.parts.detector.run(source, { min_score: numbers.min_detection_score });
+    const found = [];
+    for (const { keypoints, box } of seen.slice(0, numbers.most[0])) {
+      const place = model.placeOf(source, regionOf(decode.rule, Object.values(keypoints), box));
+      const outputs = await model.look(source, place, mapsOf(place));
+      const score = outputs[decode.score].data[0];
+      if (score >= numbers.min_presence_score[0]) found.push(thing(outputs, decode, score));
+    }
+    return found;
+  },
+};
+
+/** The square around keypoints, turned as they are; as tasks/regions.py. */
+function regionOf({ start, end, upright, scale, shift, around_start: around }, points, box) {
+  const [[x0, y0], [x1, y1]] = [points[start], points[end]];
+  let turn = upright - Math.atan2(y0 - y1, x1 - x0);
+  turn -= 2 * Math.PI * Math.floor((turn + Math.PI) / (2 * Math.PI));
+  const reach = 2 * Math.hypot(x1 - x0, y1 - y0);
+  const { left, top, width, height } = around ? { left: x0 - reach / 2, top: y0 - reach / 2, width: reach, height: reach } : box;
+  const down = shift * height;
+  const side = Math.max(width, height) * scale;
+  return {
+    x: left + width / 2 - down * Math.sin(turn), y: top + height / 2 + down * Math.cos(turn), width: side, height: side, rotation: turn,
+  };
+}
+
+/** The model's inputs that bring its points to the picture; as `crop_map` of tasks/landmarks.py. */
+function mapsOf(place) {
+  const { cos, sin, ow, oh } = place;
+  const [across, down] = [place.width / ow, place.height / oh];
+  return {
+    turn: [cos * across, sin * across, 0, -sin * down, cos * down, 0, 0, 0, across],
+    shift: [...place.toImage(0, 0), 0],
+    rotation: [cos, sin, 0, -sin, cos, 0, 0, 0, 1],
+  };
+}
+
+function thing(outputs, { landmarks: name, world, left, confidences, points: most }, score) {
+  const sure = confidences && outputs[confidences].data;
+  const points = (output) => Array.from({ length: most ?? outputs[output].data.length / 3 }, (_, i) => {
+    const [x, y, z] = outputs[output].data.subarray(3 * i, 3 * i + 3);
+    return sure ? { x, y, z, visibility: sure[2 * i], presence: sure[2 * i + 1] } : { x, y, z };
+  });
+  const shown = points(name);
+  const found = { box: boxOf(shown), score, landmarks: shown, ...(world ? { world: points(world) } : {}) };
+  if (!left) return found;
+  const likely = outputs[left].data[0];
+  return { ...found, ...(likely > 0.5 ? { handedness: "Left", handednessScore: likely } : { handedness: "Right", handednessScore: 1 - likely }) };
+}
+
+function boxOf(points) {
+  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
+  const [left, top] = [Math.min(...xs), Math.min(...ys)];
+  return { left, top, width: Math.max(...xs) - left, height: Math.max(...ys) - top };
+}

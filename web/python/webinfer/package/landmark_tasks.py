@@ -1,0 +1,63 @@
+"""Landmarks in packages: a detector as a package within the package, and the rule that turns its finds into regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from webinfer.graph.ir import Graph
+from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts
+from webinfer.session.options import real_number, whole_number
+from webinfer.tasks.crop import InputSpec
+from webinfer.tasks.face_landmarker import FaceLandmarker
+from webinfer.tasks.hand_landmarker import LEFT, HandLandmarker
+from webinfer.tasks.landmarks import LANDMARKS, MOST, ROTATION, SCORE, SHIFT, TURN, WORLD, LandmarkTask, with_landmarks
+from webinfer.tasks.pose_landmarker import CONFIDENCES, POINTS, PoseLandmarker
+
+DETECTOR = "detector"
+UNTURNED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0], ROTATION: [1, 0, 0, 0, 1, 0, 0, 0, 1]}
+
+
+def face_landmarks(model: Any, **options: Any) -> PackagedTask:
+    """Landmarks of faces, as `FaceLandmarker` finds them in pictures."""
+    return _landmarks(FaceLandmarker, {}, model, **options)
+
+
+def hand_landmarks(model: Any, **options: Any) -> PackagedTask:
+    """Landmarks of hands, as `HandLandmarker` finds them in pictures."""
+    return _landmarks(HandLandmarker, {"world": WORLD, "left": LEFT}, model, **options)
+
+
+def pose_landmarks(model: Any, **options: Any) -> PackagedTask:
+    """Landmarks of bodies, as `PoseLandmarker` finds them in pictures."""
+    told = {"world": WORLD, "confidences": CONFIDENCES, "points": POINTS}
+    return _landmarks(PoseLandmarker, told, model, **options)
+
+
+def _landmarks(
+    task: type[LandmarkTask[Any]], told: Mapping[str, Any], model: Any, *, detector: Any = None, most: int = 1,
+    min_detection_score: float = 0.5, min_presence_score: float = 0.5,
+) -> PackagedTask:  # fmt: skip
+    """A task of landmarks; `told` names the outputs that its results have besides landmarks and score."""
+    numbers = {
+        "most": [whole_number("most", most, 1, MOST)],
+        "min_detection_score": [real_number("min_detection_score", min_detection_score, high=1)],
+        "min_presence_score": [real_number("min_presence_score", min_presence_score, high=1)],
+    }
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        _, height, width, _ = graph.inputs[0].type.shape
+        kind = next(k for k in task.kinds if (k.input.height, k.input.width) == (height, width))
+        inputs = {value.name for value in graph.inputs}
+        return {
+            "picture": picture_facts(graph, InputSpec.of_mediapipe(kind.input, border=task.border)),
+            "numbers": numbers,
+            "constants": {name: values for name, values in UNTURNED.items() if name in inputs},
+            "decode": {
+                "kind": "landmarks", "rule": asdict(task.rule), "landmarks": LANDMARKS, "score": SCORE, **told,
+            },
+        }  # fmt: skip
+
+    finder = detections_of(DETECTOR, task.default_detector if detector is None else detector, task.family)
+    return PackagedTask(task.name, with_landmarks(model, task.kinds), facts, {DETECTOR: finder})
