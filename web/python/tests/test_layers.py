@@ -98,7 +98,7 @@ ALLOWED = {
         "backends.webgpu.compilation",
     },
     "pipelines": LEAVES | {"tasks.base", "session.reports", "session.inputs", "host"},  # results of tasks
-    "compat": LEAVES | {"", "importers.formats"},  # the public names, as any user, and what a file says of itself
+    "compat": LEAVES | {"", "importers.formats", "importers.readers"},  # the public names, and what files say
     "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
@@ -117,8 +117,10 @@ SCALE_PACKAGES = {"numpy", "pyarrow", "pandas", "fsspec", "ray", "dask", "distri
 LAZY_NUMPY = {
     "tensor",
     "cli",
+    "compat.onnxruntime.adapters",
     "compat.onnxruntime.binding",
     "compat.onnxruntime.session",
+    "compat.onnxruntime.sparse",
     "compat.onnxruntime.texts",
     "compat.onnxruntime.values",
     "compat.tflite_runtime.interpreter",

@@ -17,9 +17,6 @@ CPU = ["CPUExecutionProvider"]
 FLOAT = TensorProto.FLOAT
 X = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 ABSENT = {
-    "sequences": "inputs and outputs are tensors",
-    "sparse tensors": "the engine has none",
-    "LoRA adapters": "files of their own format",
     "custom operator libraries": "native code cannot run in a browser",
 }
 

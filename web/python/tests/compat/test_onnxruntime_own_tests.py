@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import warnings
 
+import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
@@ -36,6 +37,23 @@ def test_the_original_does_it(name: str, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, absent) in CHECKS.items() if not absent])
 def test_the_stand_in_does_it(name: str, tmp_path, monkeypatch) -> None:
     _called(CHECKS[name][0], STAND_IN, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("library", [ORIGINAL, STAND_IN])
+@pytest.mark.parametrize("name", value_checks.BESIDE)
+def test_what_its_tests_leave_out(name: str, library: str, tmp_path, monkeypatch) -> None:
+    _called(value_checks.BESIDE[name], library, tmp_path, monkeypatch)
+
+
+def test_adapters_can_be_exchanged(tmp_path) -> None:
+    original, own = pytest.importorskip(ORIGINAL), importlib.import_module(STAND_IN)
+    array = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for writer, reader in ((original, own), (own, original)):
+        made = writer.AdapterFormat()
+        made.set_parameters({"w": writer.OrtValue.ortvalue_from_numpy(array)})
+        made.export_adapter(str(tmp_path / "adapter"))
+        found = reader.AdapterFormat.read_adapter(str(tmp_path / "adapter")).get_parameters()
+        assert np.array_equal(found["w"].numpy(), array)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, absent) in CHECKS.items() if absent])

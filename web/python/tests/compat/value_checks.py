@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("onnx")
 from onnx import TensorProto, helper
-from tests.compat.onnx_files import product, same
+from tests.compat.onnx_files import model, product, same
 from tests.compat.own_checks import CHECKS, CPU, FLOAT, Check, X, check, feed
 
 # ----- values
@@ -201,61 +201,172 @@ def _sequences(nodes, inputs, outputs) -> bytes:
     )
 
 
-@check("sequences")
+@check()
 def length_of_a_sequence(ort, state):
     data = _sequences([helper.make_node("SequenceLength", ["X"], ["Y"])], [("X", FLOAT, True)], [("Y", 7, False)])
     assert feed(ort, data, {"X": [X, X]})[0] == 2
 
 
-@check("sequences")
+@check()
 def sequence_of_tensors(ort, state):
     node = helper.make_node("SequenceConstruct", ["a", "b"], ["y"])
     data = _sequences([node], [("a", FLOAT, False), ("b", FLOAT, False)], [("y", FLOAT, True)])
     assert np.array_equal(feed(ort, data, {"a": X, "b": 2 * X})[0], [X, 2 * X])
 
 
-@check("sequences")
+@check()
 def insertion_into_a_sequence(ort, state):
     node = helper.make_node("SequenceInsert", ["s", "a"], ["y"])
     data = _sequences([node], [("s", FLOAT, True), ("a", FLOAT, False)], [("y", FLOAT, True)])
     assert np.array_equal(feed(ort, data, {"s": [], "a": X})[0], [X])
 
 
-@check("sequences")
+@check()
 def optional_sequences(ort, state):
     data = _sequences([helper.make_node("Identity", ["x"], ["y"])], [("x", FLOAT, True)], [("y", FLOAT, True)])
     assert np.array_equal(feed(ort, data, {"x": [X]})[0], [X])
+    session = ort.InferenceSession(data, providers=CPU)
+    (given,), (found,) = session.get_inputs(), session.get_outputs()
+    assert (given.type, given.shape) == (found.type, found.shape) == ("seq(tensor(float))", [])
+    assert session.run(None, {"x": []}) == [[]]
+    for sizes in ([1, 2, 3], [4], [2, 2]):
+        (parts,) = session.run(None, {"x": [X[:1, :1] * size for size in sizes]})
+        assert [part.tolist() for part in parts] == [[[size]] for size in sizes]
+    with pytest.raises(state.InvalidArgument, match="expected to be of type"):
+        session.run(None, {"x": X})
+    for wrong in ([X.astype(np.float64)], [[1.0, 2.0]]):
+        with pytest.raises(RuntimeError):
+            session.run(None, {"x": wrong})
 
 
-@check("sparse tensors")
+def sequences_out_of_tensors(ort, state):
+    """Lengths come from sizes and from data; another output is a tensor, and values carry the type of sequences."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "n"], ["parts"], axis=0),
+        helper.make_node("SequenceLength", ["parts"], ["count"]),
+    ]
+    ends = [("x", FLOAT, False), ("n", TensorProto.INT64, False)], [("parts", FLOAT, True), ("count", 7, False)]
+    session = ort.InferenceSession(_sequences(nodes, *ends), providers=CPU)
+    for rows, size in ((6, 2), (5, 2), (5, 5), (3, 1)):
+        x, n = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2), np.array(size)
+        parts, count = session.run(None, {"x": x, "n": n})
+        assert count == len(parts) == -(-rows // size)
+        assert np.array_equal(np.concatenate(parts), x)
+        assert len(parts[0]) == size
+    value = session.run_with_ort_values(
+        ["parts"], {"x": ort.OrtValue.ortvalue_from_numpy(x), "n": ort.OrtValue.ortvalue_from_numpy(n)}
+    )[0]
+    assert value.is_tensor_sequence()
+    assert not value.is_tensor()
+    assert value.data_type() == "seq(tensor(float))"
+    assert value.element_type() == FLOAT
+    with pytest.raises(RuntimeError):
+        value.numpy()
+
+
+def products_of_sparse_tensors(ort, state):
+    """As wrapped values only, by coordinates or by rows."""
+    sparse = helper.make_sparse_tensor_type_proto(FLOAT, [9, 9])
+    node = helper.make_node("SparseToDenseMatMul", ["A", "B"], ["Y"], domain="com.microsoft", alpha=2.0, transA=1)
+    ends = [helper.make_value_info("A", sparse), helper.make_tensor_value_info("B", FLOAT, [9, 2])]
+    graph = helper.make_graph([node], "sparse", ends, [helper.make_tensor_value_info("Y", FLOAT, [9, 2])])
+    opsets = [helper.make_opsetid("", 16), helper.make_opsetid("com.microsoft", 1)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    session = ort.InferenceSession(bytes(data), providers=CPU)
+    assert session.get_inputs()[0].type == "sparse_tensor(float)"
+    assert session.get_inputs()[0].shape == [9, 9]
+    place, values = ort.OrtDevice.make("cpu", 0), np.array([1, 2, 3], np.float32)
+    pairs = ort.SparseTensor.sparse_coo_from_numpy([9, 9], values, np.array([[0, 3], [0, 5], [1, 6]]), place)
+    rows = np.array([3, 5, 6], np.int64), np.array([0, 2, 3, 3, 3, 3, 3, 3, 3, 3], np.int64)
+    by_rows = ort.SparseTensor.sparse_csr_from_numpy([9, 9], values, *rows, place)
+    dense, other = np.zeros((9, 9), np.float32), np.arange(18, dtype=np.float32).reshape(9, 2)
+    dense[[0, 0, 1], [3, 5, 6]] = values
+    for found in (pairs, by_rows):
+        inputs = {"A": ort.OrtValue.ort_value_from_sparse_tensor(found), "B": ort.OrtValue.ortvalue_from_numpy(other)}
+        assert np.allclose(session.run_with_ort_values(None, inputs)[0].numpy(), 2 * dense.T @ other)
+    with pytest.raises(state.InvalidArgument, match="expected to be of type"):
+        session.run(None, {"A": dense, "B": other})
+    with pytest.raises(RuntimeError):
+        session.run(None, {"A": pairs, "B": other})
+
+
+BESIDE = {check.__name__: check for check in (sequences_out_of_tensors, products_of_sparse_tensors)}
+
+
+@check()
 def sparse_tensors_by_coordinates(ort, state):
     place, values = ort.OrtDevice.make("cpu", 0), np.array([1, 2, 3], np.float32)
     found = ort.SparseTensor.sparse_coo_from_numpy([9, 9], values, np.array([3, 5, 15], np.int64), place)
     assert np.array_equal(found.values(), values)
+    assert found.dense_shape() == [9, 9]
+    assert found.data_type() == "sparse_tensor(float)"
+    assert found.format() == ort.OrtSparseFormat.ORT_SPARSE_COO
+    assert found.device_name() == "cpu"
+    assert found.as_coo_view().indices().tolist() == [3, 5, 15]
+    pairs = ort.SparseTensor.sparse_coo_from_numpy([9, 9], values, np.array([[0, 3], [0, 5], [1, 6]]), place)
+    assert pairs.as_coo_view().indices().tolist() == [[0, 3], [0, 5], [1, 6]]
+    wrapped = ort.OrtValue.ort_value_from_sparse_tensor(pairs)
+    assert wrapped.is_sparse_tensor()
+    assert not wrapped.is_tensor()
+    assert wrapped.shape() == [9, 9]
+    assert np.array_equal(wrapped.as_sparse_tensor().values(), values)
+    for refused in (found.as_csrc_view, found.as_blocksparse_view, wrapped.numpy, lambda: found.to_cuda(place)):
+        with pytest.raises(RuntimeError):
+            refused()
+    with pytest.raises(RuntimeError, match="Index size: 2"):
+        ort.SparseTensor.sparse_coo_from_numpy([9, 9], values, np.array([3, 5], np.int64), place)
 
 
-@check("sparse tensors")
+@check()
 def sparse_tensors_by_rows(ort, state):
     place, values = ort.OrtDevice.make("cpu", 0), np.array([1, 2, 3], np.float32)
     rows = np.array([1, 1, 1], np.int64), np.array([0, 1, 2, 3, 3, 3, 3, 3, 3, 3], np.int64)
-    assert np.array_equal(ort.SparseTensor.sparse_csr_from_numpy([9, 9], values, *rows, place).values(), values)
+    found = ort.SparseTensor.sparse_csr_from_numpy([9, 9], values, *rows, place)
+    assert np.array_equal(found.values(), values)
+    view = found.as_csrc_view()
+    assert (view.inner().tolist(), view.outer().tolist()) == ([1, 1, 1], [0, 1, 2, 3, 3, 3, 3, 3, 3, 3])
+    with pytest.raises(RuntimeError, match="COO"):
+        found.as_coo_view()
 
 
-@check("LoRA adapters")
+@check()
 def adapters_are_written_and_read(ort, state, tmp_path):
-    made = ort.AdapterFormat()
-    made.set_adapter_version(1)
-    made.set_model_version(1)
-    made.set_parameters({"p": ort.OrtValue.ortvalue_from_numpy_with_onnx_type(X, 1)})
-    made.export_adapter(str(tmp_path / "adapter"))
-    found = ort.AdapterFormat.read_adapter(str(tmp_path / "adapter")).get_parameters()
-    assert np.array_equal(found["p"].numpy(), X)
+    made, path = ort.AdapterFormat(), str(tmp_path / "adapter")
+    made.set_adapter_version(3)
+    made.set_model_version(4)
+    given = {"p": X, "a longer name": np.arange(3), "half": X.astype(np.float16)[:1]}
+    wrap = ort.OrtValue.ortvalue_from_numpy
+    made.set_parameters({name: wrap(array) for name, array in given.items()})
+    made.export_adapter(path)
+    found = ort.AdapterFormat.read_adapter(path)
+    assert (found.get_format_version(), found.get_adapter_version(), found.get_model_version()) == (1, 3, 4)
+    parameters = {name: value.numpy() for name, value in found.get_parameters().items()}
+    assert parameters.keys() == given.keys()
+    assert all(np.array_equal(parameters[name], array) for name, array in given.items())
+    (tmp_path / "adapter").write_bytes(b"no adapter at all")
+    for wrong in (path, str(tmp_path / "missing")):
+        with pytest.raises(RuntimeError):
+            ort.AdapterFormat.read_adapter(wrong)
 
 
-@check("LoRA adapters")
-def runs_with_adapters(ort, state):
-    assert ort.LoraAdapter() is not None
-    assert callable(ort.RunOptions().add_active_adapter)
+@check()
+def runs_with_adapters(ort, state, tmp_path):
+    ends = [("X", FLOAT, [3, 2]), ("W", FLOAT, [2, 1])], [("Y", FLOAT, [3, 1])]
+    weights = np.array([[1], [2]], np.float32)
+    data = model([helper.make_node("MatMul", ["X", "W"], ["Y"])], *ends, [("W", weights)])
+    session = ort.InferenceSession(data, providers=CPU)
+    assert [arg.name for arg in session.get_inputs()] == ["X"]
+    assert [arg.name for arg in session.get_overridable_initializers()] == ["W"]
+    made, path, adapter, options = ort.AdapterFormat(), str(tmp_path / "a"), ort.LoraAdapter(), ort.RunOptions()
+    made.set_parameters({"W": ort.OrtValue.ortvalue_from_numpy(10 * weights)})
+    made.export_adapter(path)
+    adapter.Load(path)
+    options.add_active_adapter(adapter)
+    assert np.array_equal(session.run(None, {"X": X}, options)[0], 10 * X @ weights)
+    assert np.array_equal(session.run(None, {"X": X, "W": 3 * weights})[0], 3 * X @ weights)
+    assert np.array_equal(session.run(None, {"X": X})[0], X @ weights)
+    with pytest.raises(state.InvalidArgument, match="index: 1 Got: 4 Expected: 1"):
+        session.run(None, {"X": X, "W": np.ones((2, 4), np.float32)})
 
 
 @check("custom operator libraries")

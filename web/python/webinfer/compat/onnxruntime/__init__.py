@@ -4,6 +4,7 @@ Written after its public documentation; `__version__` is the interface's. Calls 
 the browser suspends Python meanwhile. `webinfer.compat.install("onnxruntime")` lets packages import it by that name.
 """
 
+from webinfer.compat.onnxruntime.adapters import AdapterFormat, LoraAdapter
 from webinfer.compat.onnxruntime.binding import IOBinding
 from webinfer.compat.onnxruntime.logs import (
     set_default_logger_callback,
@@ -30,17 +31,20 @@ from webinfer.compat.onnxruntime.options import (
 )
 from webinfer.compat.onnxruntime.providers import get_all_providers, get_available_providers, get_device
 from webinfer.compat.onnxruntime.session import InferenceSession
+from webinfer.compat.onnxruntime.sparse import OrtSparseFormat, SparseTensor
 from webinfer.compat.onnxruntime.types import ModelMetadata, NodeArg
 from webinfer.compat.onnxruntime.values import OrtDevice, OrtValue
 from webinfer.version import VERSION
 
 __version__ = "1.31.1"
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LoraAdapter",
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",
@@ -51,9 +55,11 @@ __all__ = [
     "OrtMemType",
     "OrtMemoryInfo",
     "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionOptions",
+    "SparseTensor",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",
     "disable_telemetry_events",

@@ -29,7 +29,7 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds a value to an input."""
-        self._inputs[self._known(name, "Input")] = ortvalue.numpy()
+        self._inputs[self._known(name, "Input")] = ortvalue
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
@@ -84,8 +84,9 @@ class IOBinding:
             if place is None:
                 continue
             result = found[name]
-            if place.shape != result.shape or place.dtype != result.dtype:
-                kinds = f"{result.dtype} {result.shape}, its memory {place.dtype} {place.shape}"
+            if isinstance(result, list) or place.shape != result.shape or place.dtype != result.dtype:
+                told = "a sequence" if isinstance(result, list) else f"{result.dtype} {result.shape}"
+                kinds = f"{told}, its memory {place.dtype} {place.shape}"
                 raise failure(InvalidArgument, f"output {name!r} is {kinds}")
             place[...] = result
             found[name] = place

@@ -162,6 +162,18 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
         yield key >> 3, data[start:at], inside
 
 
+def _numbers(message: memoryview, number: int) -> Iterator[int]:
+    """The integers in fields of this number, packed or one by one."""
+    for found, whole, inside in _fields(message):
+        if found == number and len(inside):
+            at = 0
+            while at < len(inside):
+                value, at = _read_varint(inside, at)
+                yield value
+        elif found == number:
+            yield _read_varint(whole, _read_varint(whole, 0)[1])[0]
+
+
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while at < len(data) and shift < 70:

@@ -143,13 +143,21 @@ class SessionOptions(_Options):
 
 
 class RunOptions(_Options):
-    """Options of a run: `terminate` stops it before it begins; the rest is kept only."""
+    """Options of a run: `terminate` stops it before it begins, adapters are used; the rest is kept only."""
 
     _kind = "RunOptions"
     _defaults: ClassVar[dict[str, Any]] = {
         "log_severity_level": -1, "log_verbosity_level": 0, "logid": "", "only_execute_path_to_fetches": False,
         "terminate": False,
     }  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "adapters", [])
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        """Gives the run the parameters of a LoraAdapter, as values of the model's overridable initializers."""
+        self.adapters.append(adapter)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry of the configuration."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import webinfer
-from webinfer.compat.onnxruntime import files, texts
+from webinfer.compat.onnxruntime import files, texts, variants
 from webinfer.compat.onnxruntime.binding import IOBinding
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import (
     Fail,
@@ -28,6 +28,7 @@ from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import (
 from webinfer.compat.onnxruntime.memory import CPU_MEMORY, OrtMemoryInfo
 from webinfer.compat.onnxruntime.options import SessionOptions
 from webinfer.compat.onnxruntime.providers import BACKENDS, CPU, checked_providers
+from webinfer.compat.onnxruntime.sparse import SparseTensor
 from webinfer.compat.onnxruntime.types import ModelMetadata, NodeArg, tensor_type, type_number
 from webinfer.compat.onnxruntime.values import OrtValue
 from webinfer.dtypes import DType
@@ -38,6 +39,7 @@ _LETTERS = {
     "float32": "f", "float64": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
     "uint32": "I", "int64": "q", "uint64": "Q", "bool": "B",
 }  # fmt: skip
+_FORMS = ("seq(", variants.SEQUENCE), ("sparse_", variants.SPARSE)  # what types say that are not of plain tensors
 
 
 class InferenceSession:
@@ -71,31 +73,48 @@ class InferenceSession:
         source = _with_values(source, self._options)
         order = list(dict.fromkeys(BACKENDS[name] for name in providers))
         threads = self._options.intra_op_num_threads or None
-        model, self._texts = _numbered(source) if _is_of_tables(source) else (source, texts.Texts())
 
-        def load() -> webinfer.SyncSession:
+        def load(model: Any) -> webinfer.SyncSession:
             return webinfer.load_sync(model, backend=order, threads=threads, dynamic_range="int8")
 
+        self._load = load
         try:
-            try:
-                self._session = load()
-            except (webinfer.ModelFormatError, webinfer.UnsupportedOpError):
-                model, self._texts = _numbered(source)
-                if not self._texts:
-                    raise
-                self._session = load()
+            self._session = self._loaded(source)
             self._properties = dict(self._session.metadata)
         except webinfer.WebinferError as error:
             raise translated(error, _is_model(source)) from error
+        self._overriding: variants.Variants | None = None
         self._providers = providers
         _LOG.debug("a session on %s", ", ".join(providers))
         self._write_optimized(source)
         self._read_options()
-        self._inputs, self._outputs = self._session.inputs, self._session.outputs  # as the file has them
+        inputs, outputs = self._session.inputs, self._session.outputs  # as the file has them
         sizes = self._options.sizes_by_name
-        named = _size_names(self._bytes(), (*self._inputs, *self._outputs))
-        self._input_args = [_node_arg(info, sizes, named, self._texts) for info in self._inputs]
-        self._output_args = [_node_arg(info, sizes, named, self._texts) for info in self._outputs]
+        named = _size_names(self._bytes(), (*inputs, *outputs))
+        self._input_args = [_node_arg(info, sizes, named, self._texts) for info in inputs]
+        self._output_args = [_node_arg(info, sizes, named, self._texts) for info in outputs]
+        self._dtypes = {info.name: info.dtype.value for info in inputs}
+        self._unranked = _unranked(self._bytes()) if any(not info.shape for info in inputs) else set()
+
+    def _loaded(self, source: Any) -> webinfer.SyncSession | variants.Variants:
+        """A session of a model with tensors only, or what stands for one; `_model` and `_texts` are set."""
+        self._model, self._texts = source, texts.Texts()
+        if not _may_hold_more_than_tensors(source):
+            try:
+                return self._load(source)
+            except (webinfer.ModelFormatError, webinfer.UnsupportedOpError):
+                pass  # the file is looked at: the same error comes again where tensors are all that it has
+        self._model, self._texts = _numbered(source)
+        return self._variants(only_if_needed=True) or self._load(self._model)
+
+    def _variants(self, only_if_needed: bool) -> variants.Variants | None:
+        """The model's variants; None if its ends are all tensors and that is reason enough, or it is no ONNX model."""
+        name, data, beside = _parts(self._model)
+        try:
+            known = variants.ends(data)
+        except ValueError:
+            return None
+        return variants.Variants(name, data, beside, known, self._load) if known or not only_if_needed else None
 
     # ----- what the model is
 
@@ -108,8 +127,12 @@ class InferenceSession:
         return list(self._output_args)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: the values of initializers are compiled in."""
-        return []
+        """The initializers that a run may give other values: those that the file lists among its inputs as well."""
+        try:
+            defaults = variants.ends(self._bytes()).defaults
+        except ValueError:  # of another format
+            return []
+        return [_node_arg(end, self._options.sizes_by_name, {}, self._texts) for end in defaults]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the file says of itself."""
@@ -188,7 +211,9 @@ class InferenceSession:
     ) -> None:
         """Loads the model again for other providers."""
         found = checked_providers(providers, provider_options, self._options.providers)
-        self._session.close()
+        for session in (self._session, self._overriding):
+            if session is not None:
+                session.close()
         self._open(found)
 
     def get_session_options(self) -> SessionOptions:
@@ -206,7 +231,7 @@ class InferenceSession:
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
     ) -> list[Any]:
-        """The outputs of these names, in this order, as NumPy arrays; without names all of them.
+        """The outputs of these names, in this order, as NumPy arrays, sequences as lists; without names all of them.
 
         Raises:  ValueError if an input is missing; InvalidArgument; Fail; RuntimeException
         """
@@ -218,9 +243,14 @@ class InferenceSession:
         if getattr(run_options, "terminate", False):
             raise failure(Fail, "Exiting due to terminate flag being set to true.")
         words = self._texts.run()
+        for adapter in getattr(run_options, "adapters", ()):
+            input_feed = {**adapter._parameters, **input_feed}
         feed = self._checked(input_feed, words)
+        session: Any = self._session
+        if len(feed) > len(self._input_args) and not isinstance(session, variants.Variants):
+            self._overriding = session = self._overriding or self._variants(only_if_needed=False)
         try:
-            found = self._session.run(feed)
+            found = session.run(feed)
         except webinfer.WebinferError as error:
             raise translated(error) from error
         return [words.told(name, _array(found[name])) for name in names]
@@ -230,21 +260,28 @@ class InferenceSession:
         missing = [arg.name for arg in self._input_args if arg.name not in input_feed]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
-        args = {arg.name: (arg, info) for arg, info in zip(self._input_args, self._inputs, strict=True)}
+        args = {arg.name: arg for arg in self._input_args}
+        if not input_feed.keys() <= args.keys():
+            args |= {arg.name: arg for arg in self.get_overridable_initializers()}
+            self._dtypes |= {end.name: end.dtype.value for end in variants.ends(self._bytes()).defaults}
         feed = {}
         for name, value in input_feed.items():
             if name not in args:
                 raise failure(InvalidArgument, f"Invalid Feed Input Name:{name}")
-            arg, info = args[name]
-            value = words.numbered(name, value.numpy() if isinstance(value, OrtValue) else value)
-            feed[name] = _fitting(value, arg, info.dtype.value)
+            if isinstance(value, SparseTensor):
+                raise RuntimeError(f"Unable to handle object of type {type(value)}; an OrtValue of it can be given")
+            value = words.numbered(name, value._value if isinstance(value, OrtValue) else value)
+            feed[name] = _fitting(value, args[name], self._dtypes[name], name not in self._unranked)
         return feed
 
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
     ) -> list[OrtValue]:
         """As `run`, with values in and out."""
-        return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values, run_options)]
+        types = {arg.name: arg.type for arg in self._output_args}
+        names = list(output_names or types)
+        found = self.run(names, input_dict_ort_values, run_options)
+        return [OrtValue._typed(value, types[name]) for name, value in zip(names, found, strict=True)]
 
     def run_async(
         self,
@@ -378,20 +415,20 @@ def _is_model(source: Any) -> bool:
     return True
 
 
-def _is_of_tables(source: Any) -> bool:
-    """Whether a model names the domain of operators on tables, and may have texts and maps.
+def _may_hold_more_than_tensors(source: Any) -> bool:
+    """Whether a model names the domain of operators on tables, with texts and maps, or an operator on sequences.
 
-    With open sizes it is read at the first run only. Others that have texts cannot be loaded, and are looked at then.
+    With open sizes it is read at the first run only. Others cannot be loaded, and are looked at then.
     """
-    domain = b"ai.onnx.ml"
+    marks = b"ai.onnx.ml", b"Sequence"
     if not isinstance(source, Path):
-        return domain in _parts(source)[1]
+        return any(mark in _parts(source)[1] for mark in marks)
     if not source.stat().st_size:
         return False
     import mmap  # never in a page, where models are bytes
 
     with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(domain) >= 0
+        return any(data.find(mark) >= 0 for mark in marks)
 
 
 def _numbered(source: Any) -> tuple[Any, texts.Texts]:
@@ -415,20 +452,41 @@ def _node_arg(info: Any, sizes: Mapping[str, int], named: Mapping[str, list[str]
     told = [name or "?" for name in names] if len(names) == len(info.shape) else ["?"] * len(info.shape)
     sized = [name if size == "?" else size for size, name in zip(info.shape, told, strict=True)]
     shape = [sizes.get(size, size) if size != "?" else None for size in sized]
-    return NodeArg(info.name, words.type_of(info.name) or tensor_type(info.dtype), shape)
+    plain = info.type if isinstance(info, variants.End) else tensor_type(info.dtype)
+    return NodeArg(info.name, words.type_of(info.name) or plain, shape)
 
 
-def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
-    """A value for an input, as an array.
+def _unranked(model: bytes) -> set[str]:
+    """The inputs of whose sizes an ONNX file says nothing."""
+    try:
+        return {end.name for end in variants.ends(model).inputs if not end.is_ranked}
+    except ValueError:  # of another format
+        return set()
 
-    Raises:  InvalidArgument if its type, rank or sizes do not fit, in ONNX Runtime's words
+
+def _fitting(value: Any, arg: NodeArg, dtype: str, is_ranked: bool) -> Any:
+    """A value for an input: an array, or a list of them for a sequence; `is_ranked`: whether it has the sizes of `arg`.
+
+    Raises:  InvalidArgument if its type, rank or sizes do not fit, in ONNX Runtime's words; RuntimeError for what is
+             wrong within a sequence
     """
+    form = next((number for part, number in _FORMS if part in arg.type), variants.TENSOR)
+    given = {list: variants.SEQUENCE, SparseTensor: variants.SPARSE}.get(type(value), variants.TENSOR)
+    if form == variants.SEQUENCE == given:
+        return _tensors(value, arg, dtype)
+    if form == variants.SEQUENCE or (form != given and variants.SPARSE in (form, given)):
+        text = f"input with name: '{arg.name}' expected to be of type: {arg.type} but received {type(value).__name__}"
+        raise failure(InvalidArgument, text)
+    if isinstance(value, SparseTensor):
+        value = value._dense()
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         value = _as_array(value, arg, dtype)
     if str(value.dtype) != dtype and type_number(dtype):
         found = tensor_type(value.dtype)
         text = f"Unexpected input data type. Actual: ({found}) , expected: ({arg.type})"
         raise failure(InvalidArgument, text)
+    if not is_ranked:
+        return value
     fix = "Please fix either the inputs/outputs or the model."
     if len(value.shape) != len(arg.shape):
         text = f"Invalid rank for input: {arg.name} Got: {len(value.shape)} Expected: {len(arg.shape)} {fix}"
@@ -442,6 +500,22 @@ def _fitting(value: Any, arg: NodeArg, dtype: str) -> Any:
         head = f"Got invalid dimensions for input: {arg.name} for the following indices\n"
         raise failure(InvalidArgument, f"{head}{''.join(wrong)} {fix}")
     return value
+
+
+def _tensors(values: list[Any], arg: NodeArg, dtype: str) -> list[Any]:
+    """The tensors of a sequence.
+
+    Raises:  RuntimeError if one is none, or of another type
+    """
+    for i, value in enumerate(values):
+        if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+            raise RuntimeError(f"CreateSequenceOfTensors: Input is not a tensor: element {i} of {arg.name!r}")
+        if str(value.dtype) != dtype:
+            text = (
+                f"element {i} of {arg.name!r} has a different data type: {tensor_type(value.dtype)}, not of {arg.type}"
+            )
+            raise RuntimeError(f"TensorSeq: {text}")
+    return values
 
 
 def _as_array(value: Any, arg: NodeArg, dtype: str) -> Any:
@@ -471,7 +545,9 @@ def _as_array(value: Any, arg: NodeArg, dtype: str) -> Any:
 
 
 def _array(tensor: Any) -> Any:
-    """A tensor as an array that may be written; the tensor itself where there is no NumPy."""
+    """A tensor as an array that may be written, a list as one of them; tensors themselves where there is no NumPy."""
+    if isinstance(tensor, list):
+        return [_array(one) for one in tensor]
     try:
         found = tensor.numpy()
     except ImportError:

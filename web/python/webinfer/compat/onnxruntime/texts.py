@@ -178,7 +178,7 @@ def _node(node: memoryview, known: set[str], texts: Texts) -> bytes | None:
         labels = _strings(named.get("classlabels_strings")) or _integers(named.get("classlabels_int64s"))
         texts.maps[outputs[0]] = list(labels)
         return _renamed(node, "Identity")
-    if kind == "Cast" and next(_numbers(named["to"], _INTEGER), 0) == STRING:
+    if kind == "Cast" and next(files._numbers(named["to"], _INTEGER), 0) == STRING:
         known.add(outputs[0])
         return _renamed(node, "Identity") if read else None
     if read and kind not in _MOVES | _LOOK_UPS:
@@ -268,23 +268,11 @@ def _value_info(value: memoryview, name: str, texts: Texts) -> bytes:
 
 def _element(value: memoryview) -> int:
     """The element type of a ValueInfoProto; 0 if it is no tensor."""
-    return next((number for one in files._inside(value, (2, 1)) for number in _numbers(one, 1)), 0)
+    return next((number for one in files._inside(value, (2, 1)) for number in files._numbers(one, 1)), 0)
 
 
 def _kind(tensor: memoryview) -> int:
-    return next(_numbers(tensor, 2), 0)
-
-
-def _numbers(message: memoryview, number: int) -> Iterator[int]:
-    """The integers in fields of this number, packed or one by one."""
-    for found, whole, inside in files._fields(message):
-        if found == number and len(inside):
-            at = 0
-            while at < len(inside):
-                value, at = files._read_varint(inside, at)
-                yield value
-        elif found == number:
-            yield files._read_varint(whole, files._read_varint(whole, 0)[1])[0]
+    return next(files._numbers(tensor, 2), 0)
 
 
 def _strings(attribute: memoryview | None) -> Sequence[str]:
@@ -292,5 +280,5 @@ def _strings(attribute: memoryview | None) -> Sequence[str]:
 
 
 def _integers(attribute: memoryview | None) -> Sequence[int]:
-    found = [] if attribute is None else list(_numbers(attribute, _INTEGERS))
+    found = [] if attribute is None else list(files._numbers(attribute, _INTEGERS))
     return [value - 2**64 if value >= 2**63 else value for value in found]

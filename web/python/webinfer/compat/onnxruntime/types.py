@@ -32,6 +32,12 @@ def type_number(dtype: Any) -> int:
     return _NUMBERS.get(_known(dtype), 0)
 
 
+def number_in(kind: str) -> int:
+    """The number in onnx.TensorProto of the elements of a type such as "seq(tensor(float))"; 0 if it has none."""
+    name = kind.rpartition("(")[2].rstrip(")")
+    return next((number for _, known, number in _TYPES if known == name), 0)
+
+
 def numpy_name(element_type: Any) -> str:
     """NumPy's name of a type that is given as a NumPy type, its name, or its number in onnx.TensorProto."""
     if isinstance(element_type, int):

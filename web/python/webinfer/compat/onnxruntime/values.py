@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented, failure
 from webinfer.compat.onnxruntime.memory import OrtDeviceVendorId
-from webinfer.compat.onnxruntime.types import numpy_name, tensor_type, type_number
+from webinfer.compat.onnxruntime.sparse import SparseTensor
+from webinfer.compat.onnxruntime.types import number_in, numpy_name, tensor_type
 
 _DEVICES = ("cpu", "webgpu", "gpu")  # of arrays that webinfer takes
 _NUMBERS = {"cpu": 0, "gpu": 1, "cuda": 1, "dml": 1, "webgpu": 1, "webnn": 1, "cann": 3, "npu": 3}
@@ -54,10 +54,18 @@ def check_memory(name: str) -> None:
 
 
 class OrtValue:
-    """A tensor: a NumPy array with ONNX Runtime's questions around it. The array is shared, not copied."""
+    """A tensor, a list of them or a sparse one, as ONNX Runtime wraps it. Arrays are shared, not copied."""
 
     def __init__(self, ortvalue: Any, numpy_obj: Any = None) -> None:
-        self._array: Any = ortvalue._array if isinstance(ortvalue, OrtValue) else ortvalue
+        self._value: Any = ortvalue._value if isinstance(ortvalue, OrtValue) else ortvalue
+        self._type: str = ortvalue._type if isinstance(ortvalue, OrtValue) else ""
+
+    @classmethod
+    def _typed(cls, value: Any, kind: str) -> OrtValue:
+        """A value of this type of a `NodeArg`, which an empty list does not tell."""
+        made = cls(value)
+        made._type = kind
+        return made
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
@@ -89,11 +97,23 @@ class OrtValue:
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor: Any) -> OrtValue:
-        """Refused. Raises: NotImplemented."""
-        raise failure(NotImplemented, "webinfer has no sparse tensors")
+        """A value over a sparse tensor."""
+        return OrtValue(sparse_tensor)
+
+    def as_sparse_tensor(self) -> SparseTensor:
+        """The sparse tensor. Raises: RuntimeError if it is none."""
+        if not isinstance(self._value, SparseTensor):
+            raise RuntimeError("the OrtValue is no sparse tensor")
+        return self._value
+
+    @property
+    def _array(self) -> Any:
+        if not self.is_tensor():
+            raise RuntimeError(f"Only OrtValues that are Tensors have this; the value is {self.data_type()}")
+        return self._value
 
     def numpy(self) -> Any:
-        """The array."""
+        """The array. Raises: RuntimeError if it is a sequence or sparse."""
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -106,16 +126,18 @@ class OrtValue:
         return self._array.__dlpack_device__()
 
     def shape(self) -> list[int]:
-        """The sizes."""
-        return list(self._array.shape)
+        """The sizes. Raises: RuntimeError if it is a sequence."""
+        return self._value.dense_shape() if self.is_sparse_tensor() else list(self._array.shape)
 
     def data_type(self) -> str:
-        """The type, as "tensor(float)"."""
-        return tensor_type(self._array.dtype)
+        """The type, as "tensor(float)", "seq(tensor(float))", "sparse_tensor(float)"."""
+        if self.is_tensor_sequence():
+            return self._type or (f"seq({tensor_type(self._value[0].dtype)})" if self._value else "seq(tensor(float))")
+        return self._value.data_type() if self.is_sparse_tensor() else tensor_type(self._value.dtype)
 
     def element_type(self) -> int:
         """The type's number in onnx.TensorProto."""
-        return type_number(self._array.dtype)
+        return number_in(self.data_type())
 
     def device_name(self) -> str:
         """The device: "cpu"."""
@@ -134,16 +156,16 @@ class OrtValue:
         return True
 
     def is_tensor(self) -> bool:
-        """True."""
-        return True
+        """Whether it is a tensor, and no sequence or sparse one."""
+        return not isinstance(self._value, list | SparseTensor)
 
     def is_sparse_tensor(self) -> bool:
-        """False."""
-        return False
+        """Whether it is a sparse tensor."""
+        return isinstance(self._value, SparseTensor)
 
     def is_tensor_sequence(self) -> bool:
-        """False."""
-        return False
+        """Whether it is a sequence of tensors."""
+        return isinstance(self._value, list)
 
     def update_inplace(self, np_arr: Any) -> None:
         """Copies an array of the same type and shape into this one.
