@@ -24,6 +24,7 @@ from build_scripts.judge.apart import python_of
 from build_scripts.judge.packages_in_page import in_page
 from build_scripts.paths import BUILD, ENGINE, IMAGES
 from build_scripts.setup.environment import pip
+from build_scripts.setup.sequence import set_up
 from build_scripts.steps import Step, run_steps
 
 TABLE = Path(__file__).with_name("pypi_packages.toml")
@@ -213,6 +214,7 @@ def run(argv: list[str]) -> int:
         raise BuildError(f"no such packages: {', '.join(unknown)}; there are {', '.join(cases)}")
     chosen = [case for case in cases.values() if not options.only or case.name in options.only]
     ready = [case for case in chosen if set(case.needs) <= set(options.large)]
+    set_up()  # the stand-in's kernels; for a page the wheel, and what it needs there
     if options.python is None:
         run_steps([environment_step(ENVIRONMENT, ready)])
     if options.page:
