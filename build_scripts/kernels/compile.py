@@ -3,8 +3,9 @@
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
 program with), the export list, and the engine's table of signatures, build/generated/kernel_signatures.py; the
 engine's kernel_constants.py becomes constants.h there, the operators' formulas formulas.h, their descriptions
-described.c. Every source is compiled seven times: scalar, simd128 and relaxed for browsers, relaxed-native for
-wasmtime, all but scalar also with threads. Each module ends in a custom section with the SHA-256 of all before it.
+described.c. There are seven modules: scalar, simd128 and relaxed for browsers, relaxed-native for wasmtime, all but
+scalar also with threads. A source is compiled once for all modules in which its object is the same: most know nothing
+of threads, nor of what Cranelift needs. Each module ends in a custom section with the SHA-256 of all before it.
 Nothing happens when no input has changed.
 
     python3 -m build_scripts build kernels [--force] [--only simd128] [--no-compile]
@@ -16,11 +17,16 @@ import argparse
 import gzip
 import hashlib
 import os
+import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from build_scripts.kernels import described
 from build_scripts.kernels.formulas import header
@@ -41,14 +47,15 @@ from build_scripts.paths import SIGNATURES, settings
 GENERATED = ROOT / "build" / "generated"
 MODULES = ROOT / "build" / "kernels"
 
+THREADS, GATHERS = "-matomics", "-DGATHERS=1"
 BUILDS = {
     "scalar": ["-mno-simd128"],
     "simd128": ["-msimd128"],
     "relaxed": ["-msimd128", "-mrelaxed-simd"],
-    "simd128-threads": ["-msimd128", "-matomics"],
-    "relaxed-threads": ["-msimd128", "-mrelaxed-simd", "-matomics"],
-    "relaxed-native": ["-msimd128", "-mrelaxed-simd", "-DGATHERS=1"],
-    "relaxed-native-threads": ["-msimd128", "-mrelaxed-simd", "-DGATHERS=1", "-matomics"],
+    "simd128-threads": ["-msimd128", THREADS],
+    "relaxed-threads": ["-msimd128", "-mrelaxed-simd", THREADS],
+    "relaxed-native": ["-msimd128", "-mrelaxed-simd", GATHERS],
+    "relaxed-native-threads": ["-msimd128", "-mrelaxed-simd", GATHERS, THREADS],
 }
 THREAD_EXPORTS = ("thread_pool_run", "thread_pool_work", "thread_pool_dismiss")  # only in the builds with threads
 CHECKSUM_SECTION = "webinfer/sha256"
@@ -95,33 +102,104 @@ def _digest(flags: list[str]) -> str:
     return digest.hexdigest()
 
 
-def compile_module(rows: list[Row], constants: Constants, build: str, force: bool = False) -> Fresh | None:
-    """One build compiled beside its place, or None where no input has changed.
+def _zig(*arguments: str) -> None:
+    """Runs zig cc. Raises: CompileError on any error or warning."""
+    cache = {"ZIG_GLOBAL_CACHE_DIR": str(ROOT / "build" / "zig"), "ZIG_LOCAL_CACHE_DIR": str(ROOT / "build" / "zig")}
+    command = [_zig_program(), "cc", *COMPILE_FLAGS, *arguments]
+    done = subprocess.run(
+        command, check=False, env={**os.environ, **cache}, cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode or done.stderr.strip():
+        raise CompileError(f"zig cc gave {done.returncode}\n{done.stderr}")
 
-    Raises:  CompileError on any error or warning: a linker warning means that a C function's arguments
-             differ from its row.
+
+@cache
+def _zig_program() -> str:
+    """The compiler of the package `ziglang`, without Python around it, which takes longer to start."""
+    found = find_spec("ziglang")
+    if found is None or found.origin is None:
+        raise CompileError("the package ziglang is not installed")
+    return str(Path(found.origin).parent / "zig")
+
+
+def _texts(source: Path) -> list[str]:
+    """A source and the headers of ours that it includes, each once."""
+    texts: dict[Path, str] = {}
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path not in texts:
+            texts[path] = path.read_text(encoding="utf-8")
+            names = re.findall(r'^#include "(.+)"', texts[path], re.MULTILINE)
+            waiting += [next(p for p in (SOURCES / "include" / name, GENERATED / name) if p.exists()) for name in names]
+    return list(texts.values())
+
+
+def object_flags(source: Path, build: str) -> list[str]:
+    """The flags that a source is compiled with for a build: one list for all builds in which its object is the same.
+
+    Features change no code that does not ask for them, so whatever knows nothing of threads is compiled as for the
+    build with them: its linker takes nothing else. Objects say what they use, and none of this stays in a module.
+    """
+    own, texts = BUILDS[build], _texts(source)
+    threads = build if build.endswith("-threads") else f"{build}-threads"
+    if threads in BUILDS and not any(re.search("atomic|_Thread_local", text) for text in texts):
+        own = BUILDS[threads]
+    if not any(re.search(r"(?<!#ifndef )(?<!#define )\bGATHERS\b", text) for text in texts):
+        own = [flag for flag in own if flag != GATHERS]
+    return own
+
+
+class Objects:
+    """The objects of one run of this script, each compiled once, on threads of `pool`."""
+
+    def __init__(self, pool: ThreadPoolExecutor, folder: Path) -> None:
+        self._pool, self._folder = pool, folder
+        self._asked: dict[tuple[Path, tuple[str, ...]], Future[str]] = {}
+
+    def of(self, source: Path, build: str) -> Future[str]:
+        """The path of a source's object for a build."""
+        flags = object_flags(source, build)
+        key = (source, tuple(flags))
+        if key not in self._asked:
+            self._asked[key] = self._pool.submit(self._compiled, source, flags, len(self._asked))
+        return self._asked[key]
+
+    def _compiled(self, source: Path, flags: list[str], number: int) -> str:
+        path = str(self._folder / f"{number}.o")
+        _zig(*flags, f"-I{SOURCES / 'include'}", f"-I{GENERATED}", "-c", str(source), "-o", path)
+        return path
+
+
+def compile_module(
+    rows: list[Row], constants: Constants, build: str, objects: Objects, force: bool = False
+) -> Callable[[], Fresh] | None:
+    """Begins to compile a build; what links it beside its place, or None where no input has changed.
+
+    Raises:  CompileError, when linked, on any error or warning: a linker warning means that a C function's
+             arguments differ from its row.
     """
     link_flags = [*LINK_FLAGS, *_memory_flags(build, constants)]
     digest = _digest([*COMPILE_FLAGS, *link_flags, *BUILDS[build]])
     target, stamp = module_path(build), GENERATED / f"{build}.digest"
     if not force and target.is_file() and stamp.is_file() and stamp.read_text() == digest:
         return None
-    MODULES.mkdir(parents=True, exist_ok=True)
     found = source_files() | {described.SOURCE: GENERATED / described.SOURCE}
-    sources = sorted({str(found[row.source]) for row in rows})
-    fresh = target.with_suffix(f".{os.getpid()}.tmp")
-    command = [
-        sys.executable, "-m", "ziglang", "cc", *COMPILE_FLAGS, *BUILDS[build], f"-I{SOURCES / 'include'}",
-        f"-I{GENERATED}", *sources, str(GENERATED / "dispatch.c"), *link_flags,
-        *(f"-Wl,--export={row.name}" for row in rows), "-o", str(fresh),
-    ]  # fmt: skip
-    cache = {"ZIG_GLOBAL_CACHE_DIR": str(ROOT / "build" / "zig"), "ZIG_LOCAL_CACHE_DIR": str(ROOT / "build" / "zig")}
-    environment = {**os.environ, **cache}
-    done = subprocess.run(command, check=False, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    if done.returncode or done.stderr.strip():
-        fresh.unlink(missing_ok=True)
-        raise CompileError(f"{build}: zig cc gave {done.returncode}\n{done.stderr}")
-    return Fresh(fresh, target, stamp, digest)
+    sources = [*sorted({found[row.source] for row in rows}), GENERATED / "dispatch.c"]
+    asked = [objects.of(source, build) for source in sources]
+
+    def link() -> Fresh:
+        MODULES.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_suffix(f".{os.getpid()}.tmp")
+        exports = [f"-Wl,--export={row.name}" for row in rows]
+        try:
+            _zig(*BUILDS[build], *(one.result() for one in asked), *link_flags, *exports, "-o", str(fresh))
+        except CompileError as error:
+            fresh.unlink(missing_ok=True)
+            raise CompileError(f"{build}: {error}") from error
+        return Fresh(fresh, target, stamp, digest)
+
+    return link
 
 
 def with_checksum(module: bytes) -> bytes:
@@ -153,13 +231,17 @@ def compile_all(rows: list[Row], constants: Constants, builds: list[str], force:
     write_if_changed(GENERATED / "formulas.h", header())
     write_if_changed(GENERATED / described.SOURCE, described.source(by_hand()))
     write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows, constants))
-    with ThreadPoolExecutor(os.cpu_count()) as threads:  # zig cc compiles one source after the other
-        asked = [threads.submit(compile_module, rows, constants, build, force) for build in builds]
-    made = [fresh for one in asked if one.exception() is None and (fresh := one.result()) is not None]
-    if failed := next(filter(None, (one.exception() for one in asked)), None):
-        for fresh in made:
-            fresh.module.unlink(missing_ok=True)
-        raise failed
+    made: list[Fresh] = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool, TemporaryDirectory() as folder:
+        objects = Objects(pool, Path(folder))
+        links = [compile_module(rows, constants, build, objects, force) for build in builds]
+        try:
+            made += [link() for link in links if link is not None]
+        except CompileError:
+            pool.shutdown(cancel_futures=True)
+            for fresh in made:
+                fresh.module.unlink(missing_ok=True)
+            raise
     for fresh in made:
         fresh.module.replace(fresh.target)
         fresh.stamp.write_text(fresh.digest)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from build_scripts.kernels.compile import BUILDS, GENERATED, object_flags
+
 ROOM = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOM / "src").rglob("*.c"))
 HEADERS = sorted((ROOM / "include").glob("*.h"))
@@ -54,3 +56,13 @@ def test_no_header_includes_itself_by_way_of_others(path: Path) -> None:
 def test_every_header_is_included() -> None:
     used = {header for path in (*SOURCES, *HEADERS) for header in includes_of(path)}
     assert {path.name for path in HEADERS if path not in used} <= {"thread_pool.h"}, "dispatch.c includes only that"
+
+
+def test_a_source_is_compiled_once_for_builds_that_differ_in_what_it_does_not_know() -> None:
+    flags = {path.stem: {build: tuple(object_flags(path, build)) for build in BUILDS} for path in SOURCES}
+    plain, attention = flags["f32_softmax"], flags["f32_attention"]
+    assert "GATHERS" in (ROOM / "src/attention/f32_attention.c").read_text(encoding="utf-8")
+    assert len(set(plain.values())) == 3, "scalar, simd128 and relaxed"
+    assert len(set(attention.values())) == 4, "and relaxed-native"
+    for build, own in BUILDS.items():
+        assert object_flags(GENERATED / "dispatch.c", build) == [flag for flag in own if "GATHERS" not in flag]
