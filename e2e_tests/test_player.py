@@ -402,3 +402,35 @@ def test_what_goes_wrong_has_a_code(page: Page, site: str) -> None:
         "length": "input", "missing": "input", "image": "input", "number": "input", "closed": "closed",
     }  # fmt: skip
     assert codes == {name: f"PlayerError {code}" for name, code in wanted.items()}
+
+
+LANDMARKS = """
+async () => {
+  const { load } = await import("/player.js");
+  const picture = await createImageBitmap(await (await fetch("/photo.png")).blob());
+  const found = [];
+  for (const worker of [false, true]) {
+    const model = await load("/landmarks.webinfer", { backend: "wasm", worker });
+    found.push(await model.run(picture));
+    model.close();
+  }
+  return found;
+}
+"""
+
+
+def test_a_package_of_two_models_runs_on_the_page_and_in_a_worker(
+    page: Page, site: str, folder: Path, photo: Path
+) -> None:
+    compiled("face_mesh", "face-landmarker", folder / "landmarks.webinfer", "--backend", "wasm", "--build", "simd128")
+
+    async def faces() -> Any:
+        with await webinfer.tasks.FaceLandmarker.create("face_mesh", backend="wasm") as landmarker:
+            return await landmarker.detect(Image.open(photo))
+
+    (wanted,) = in_cpython(faces())
+    page.goto(f"{site}/package.json")
+    for (found,) in page.evaluate(LANDMARKS):
+        points = [[point[axis] for axis in "xyz"] for point in found["landmarks"]]
+        np.testing.assert_allclose(np.ravel(points), wanted.landmarks.xyz, atol=0.1)
+        assert found["score"] == pytest.approx(wanted.score, abs=1e-3)

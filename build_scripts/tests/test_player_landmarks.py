@@ -98,5 +98,5 @@ def test_a_package_of_two_models_runs_in_python_and_is_no_single_module() -> Non
     package = asyncio.run(compile_model(second, backend="wasm", builds=("simd128",), threads=False, **options))
     with asyncio.run(webinfer.load(package, backend="wasm")) as session:
         assert [info.name for info in session.inputs] == ["picture", "rotation", "turn", "shift"]
-    with pytest.raises(webinfer.InputError, match="several models"):
+    with pytest.raises(webinfer.InputError, match="more than one model"):
         asyncio.run(compile_wasm(second, **options))

@@ -92,12 +92,29 @@ export interface ImageEmbedding {
   values: Float32Array;
 }
 
-/** What is heard from `start` to `end`, in seconds from the recording's start. */
+/** What is heard from `start` to `end`, in seconds from the recording's start; no label where speech alone is heard. */
 export interface Sound {
   start: number;
   end: number;
   score: number;
   label: string;
+}
+
+/** What a file is. `guess` is the model's own label, which is not `label` where its score is too low to be believed. */
+export interface FileType {
+  label: string;
+  score: number;
+  guess: string;
+  mimeType: string;
+  group: string;
+  description: string;
+}
+
+/** What a text means: a vector of length 1. `pieces` is how many word pieces the model read. */
+export interface SentenceEmbedding {
+  text: string;
+  values: Float32Array;
+  pieces: number;
 }
 
 /** `samples` are -1..1, of one channel. The rate must be the one that the model hears. */
@@ -143,6 +160,10 @@ export interface Model {
   run(inputs: Given | Record<string, Given>, options?: { into?: Record<string, Tensor> }): Promise<Record<string, Tensor>>;
   /** What a task for sound hears in a recording; `numbers` are the task's. */
   run(recording: Recording, numbers?: Record<string, number>): Promise<Sound[]>;
+  /** What a task for texts tells of one, or of several. */
+  run<Told = SentenceEmbedding | Category>(text: string | string[]): Promise<Told[]>;
+  /** What kind of file this is, on a package for that; of bytes give `new Blob([bytes])`. */
+  run(file: Blob): Promise<FileType[]>;
   close(): void;
 }
 

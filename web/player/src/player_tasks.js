@@ -1,7 +1,10 @@
 // Tasks that few packages have, loaded with the first package of one of them: {takes, found} by kind of `decode`.
 // `takes(given)`: whether this is what the task is for, not tensors. `found(model, given, numbers)`: what is in it.
 
+import { files } from "./tasks/files.js";
 import { landmarks } from "./tasks/landmarks.js";
 import { sounds } from "./tasks/sounds.js";
+import { speech } from "./tasks/speech.js";
+import { sentences, texts } from "./tasks/texts.js";
 
-export const READERS = { landmarks, sounds };
+export const READERS = { files, landmarks, sentences, sounds, speech, texts };

@@ -28,7 +28,7 @@ from webinfer.scale.command import add_batch_verb
 from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
-from webinfer.task_verbs import add_task_verbs
+from webinfer.task_verbs import add_task_verbs, option_of
 from webinfer.tensor import Tensor
 from webinfer.version import VERSION
 
@@ -150,6 +150,8 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("-o", dest="output", type=Path, required=True, metavar="NAME.webinfer", help="or NAME.wasm")
     sub.add_argument("--backend", default="wasm,webgpu", help="what the package runs on (default: %(default)s)")
     sub.add_argument("--task", help="put a task in, such as face-detector; another name lists them")
+    text = "an option of the task; VALUE is JSON, text, or @FILE for the lines of a file; may be repeated"
+    sub.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=text)
     sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
     sub.add_argument("--tunings", type=Path, metavar="LOG", help="a plan for each adapter in this tuning log")
     sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
@@ -189,6 +191,7 @@ async def _compile(args: argparse.Namespace) -> int:
     suffix, builds = args.output.suffix, {} if args.build is None else {"builds": args.build.split(",")}
     options = {"task": args.task, "shapes": _shapes(args), "member": args.member}
     options["values"] = dict(map(_value, args.value)) if args.value else None
+    options["task_options"] = dict(map(_task_option, args.set))
     if suffix == ".webinfer":
         tunings = "" if args.tunings is None else _text(args.tunings)
         sizes = [dict(map(_shape, sample.split(","))) for sample in args.sizes or ()]
@@ -202,6 +205,12 @@ async def _compile(args: argparse.Namespace) -> int:
     write_whole(args.output, data)
     print(f"{args.output}: {len(data):,} bytes")
     return 0
+
+
+def _task_option(text: str) -> tuple[str, Any]:
+    name, value = option_of(text)
+    lines = isinstance(value, str) and value.startswith("@")
+    return name, _text(Path(value[1:])).splitlines() if lines else value
 
 
 async def _load(args: argparse.Namespace) -> Session:

@@ -58,12 +58,20 @@ _FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is compiled: a model, the task around it, and how it is loaded."""
+    """What is compiled: a model, the task around it, and how it is loaded.
+
+    Sizes that the model leaves open stay open, or are fixed by the task.
+    """
 
     model: Any
     task: PackagedTask | None
     options: Mapping[str, Any]
     host: Host
+
+    @property
+    def stays_open(self) -> bool:
+        """Whether sizes may stay open."""
+        return self.task is None or bool(self.task.sizes)
 
     async def load(self, backend: str, paper: PaperHost) -> Session:
         """The model on a stand-in.
@@ -84,8 +92,9 @@ async def source_of(
     Raises:  InputError
     """
     host = host or current()
-    made = None if task is None else packaged_task(task, model, task_options or {})
-    return Source(model, made, options, host)
+    made = None if task is None else await packaged_task(task, model, task_options or {}, host)
+    given = {name: value for name, value in options.items() if value is not None}
+    return Source(model, made, {**made.reading, **given} if made else given, host)
 
 
 @dataclass(slots=True)
@@ -141,6 +150,7 @@ async def _package(
 ) -> bytes:
     """The file of a source, for these builds of the kernels and for a GPU; models of a task's parts are files in it."""
     writer, facts, graph, shapes = Writer(), dict[str, Any](), None, Shapes()
+    sizes = sizes or (source.task.sizes if source.task else ())
     if builds:
         facts["wasm"] = []
         for build in builds:
@@ -149,9 +159,11 @@ async def _package(
             facts["wasm"].append(_put_wasm(writer, build, plan))
     if gpu:
         facts["webgpu"], graph, shapes = await _put_webgpu(writer, source, logs, sizes)
-    for name, part in source.task.parts.items() if source.task else ():
-        inner = Source(part.source.model, part, {}, source.host)
-        writer.sections[f"parts/{name}"] = await _package(inner, builds, gpu, logs, ())
+    if source.task is not None:
+        writer.sections |= {f"files/{name}": data for name, data in source.task.files.items()}
+        for name, part in source.task.parts.items():
+            inner = Source(part.source, part, part.reading, source.host)
+            writer.sections[f"parts/{name}"] = await _package(inner, builds, gpu, logs, ())
     assert graph is not None
     return writer.file(_header(graph, source, facts, shapes))
 
@@ -223,7 +235,7 @@ async def compile_wasm_plan(
     kernels = PaperKernels(build.removesuffix("-threads"), threads, heap)
     regimes, shapes = list[dict[str, Any]](), Shapes()
     with await source.load("wasm", PaperHost(source.host, kernels)) as session:
-        if sizes is not None and source.task is None and open_axes(session.inputs):
+        if sizes is not None and source.stays_open and open_axes(session.inputs):
             opened = await _open_wasm(session, sizes, kernels, regimes)
             graph, layout = opened.graph, opened.layout
             shapes = _open_shapes(session, graph, regimes)
@@ -374,7 +386,7 @@ async def _put_webgpu(
     for adapter, features, log in targets:
         device = PaperDevice(features, adapter, "paper" if log is None else log.about.browser)
         with await source.load("webgpu", PaperHost(source.host, None, device, log)) as session:
-            if source.task is None and open_axes(session.inputs):
+            if source.stays_open and open_axes(session.inputs):
                 graph, plans = await _open_webgpu(writer, device, session, sizes, shaders)
                 shapes = _open_shapes(session, graph, plans)
             else:

@@ -48,8 +48,8 @@ async def compile_wasm(
     if build not in BUILDS:
         raise InputError(f"build={build!r}: a module is for one of {', '.join(BUILDS)}")
     source = await source_of(model, task, task_options, host, options)
-    if source.task is not None and source.task.parts:
-        raise InputError(f"task {task!r} has several models, a module holds one; compile a .webinfer package")
+    if source.task is not None and (source.task.parts or source.task.files):
+        raise InputError(f"task {task!r} takes more than one model without files; compile a .webinfer package")
     plan = await compile_wasm_plan(source, build)
     facts = {} if source.task is None else {"task": {"name": source.task.name, **source.task.facts(plan.graph)}}
     if facts:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from webinfer.graph.ir import Graph
-from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.gpu_image import picture_passes
 from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, SsdFamily, input_spec, with_detections
@@ -17,13 +16,17 @@ from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, SsdFamily, input_spec, wit
 class PackagedTask:
     """A task's part of a package: the model with the nodes of the task, and the facts of a compiled graph of it.
 
-    `parts` are tasks with models of their own, which are packages within the package.
+    `parts` are tasks with models of their own, which are packages within the package; `files` are bytes that the
+    player reads. `reading` are options of `webinfer.load`; `sizes` those of inputs that stay open, of each plan.
     """
 
     name: str
-    source: WithPostprocessing
+    source: Any  # what `webinfer.load` takes
     facts: Callable[[Graph], Mapping[str, Any]]
     parts: Mapping[str, PackagedTask] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Sequence[Mapping[str, Sequence[int]]] = ()
 
 
 def detections_of(name: str, model: Any, family: SsdFamily, min_score: float | None = None) -> PackagedTask:

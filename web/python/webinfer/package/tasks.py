@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
 from webinfer.package.landmark_tasks import face_landmarks, hand_landmarks, pose_landmarks
+from webinfer.package.plain_tasks import files, sentences, texts, voice
 from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
@@ -25,6 +27,7 @@ from webinfer.tasks.crop import Border, InputSpec
 from webinfer.tasks.depth_estimator import DEPTH, DepthEstimator, with_depth
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker
+from webinfer.tasks.file_classifier import FileTypeClassifier
 from webinfer.tasks.hand_landmarker import HandLandmarker
 from webinfer.tasks.image_embedder import EMBEDDING, ImageEmbedder, with_embedding
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN
@@ -37,18 +40,22 @@ from webinfer.tasks.object_models import with_objects
 from webinfer.tasks.pixels import ROWS_USED, pixels_of
 from webinfer.tasks.pose_landmarker import PoseLandmarker
 from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
+from webinfer.tasks.sentence_embedder import SentenceEmbedder
+from webinfer.tasks.text_classifier import TextClassifier
+from webinfer.tasks.voice_detector import VoiceActivityDetector
 
+READING = (voice, files, sentences, texts)  # makers that read a model, or files beside it
 MOST = 5  # classes that a packaged classifier tells
 # The crop's map of tasks whose points the player brings to the picture: points stay in pixels of the input.
 UNMOVED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0]}
 
 
-def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> PackagedTask:
+async def packaged_task(name: str, model: Any, options: Mapping[str, Any], host: Host) -> PackagedTask:
     """The task of this name for a model. Names are those of `tasks.TASKS`, or of their classes as in `face-detector`.
 
     Raises:  InputError if there is no such task, it cannot be packaged, or it has no such option
     """
-    makers: dict[str, Callable[..., PackagedTask]] = {
+    makers: dict[str, Callable[..., PackagedTask | Awaitable[PackagedTask]]] = {
         FaceDetector.name: _faces, "face-detector": _faces,
         ImageClassifier.name: _classes, "image-classifier": _classes,
         SelfieSegmenter.name: _people, "selfie-segmenter": _people,
@@ -62,14 +69,19 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
         FaceLandmarker.name: face_landmarks, "face-landmarker": face_landmarks,
         HandLandmarker.name: hand_landmarks, "hand-landmarker": hand_landmarks,
         PoseLandmarker.name: pose_landmarks, "pose-landmarker": pose_landmarks,
+        VoiceActivityDetector.name: voice, "voice-activity-detector": voice,
+        FileTypeClassifier.name: files, "file-type-classifier": files,
+        SentenceEmbedder.name: sentences, "sentence-embedder": sentences,
+        TextClassifier.name: texts, "text-classifier": texts,
     }  # fmt: skip
     if name not in makers:
         known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
         raise InputError(f"task {name!r} {known}; those that can are {', '.join(sorted(makers))}")
     try:
-        return makers[name](model, **options)
+        made = makers[name](model, host, **options) if makers[name] in READING else makers[name](model, **options)
     except TypeError as error:
         raise InputError(f"task {name!r}: {error}") from None
+    return made if isinstance(made, PackagedTask) else await made
 
 
 def _faces(model: Any, *, min_score: float | None = None) -> PackagedTask:
