@@ -121,6 +121,53 @@ def test_objects_are_the_engines(options: dict[str, Any], node: str, tmp_path: P
         np.testing.assert_allclose(told_box(row), np.array(boxed(one)) * scale, rtol=1e-5)
 
 
+TURNED = [
+    (32, 16, 12, 4, 0.9, 0.1, 0.8), (32.4, 16, 12, 4, 0.8, 0.1, 0.8), (32, 16, 12, 4, 0.7, 0, -0.8),
+    (30, 14, 12, 4, 0.1, 0.6, 0.8),
+]  # fmt: skip
+PROTOTYPES = np.random.default_rng(6).normal(0, 4, (1, 2, 8, 16)).astype(np.float32)
+YOLOS = {
+    "detect": ([np.array(yolo_models.RAW).T[None]], {}),
+    "final": ([[[(27, 12, 37, 20, 0.5, 0), (28, 12, 60, 40, 0.4, 1)]]], {"task": "detect", "end2end": "True"}),
+    "pose": ([np.array([(32, 16, 10, 8, 0.9, 0.1, 30, 14, 0.7, 60, 18, 0.2)]).T[None]], {"kpt_shape": "[2, 3]"}),
+    "segment": ([np.array([(32, 16, 16, 8, 0.9, 0, 1, 0), (32, 16, 16, 99, 0, 0.8, 1, -1)]).T[None], PROTOTYPES], {}),
+    "obb": ([np.array(TURNED).T[None]], {}),
+}
+
+
+@pytest.mark.parametrize("name", YOLOS)
+@pytest.mark.parametrize("size", [(30, 50), (66, 128)], ids=["low", "high"])
+def test_yolos_are_the_engines(name: str, size: tuple[int, int], node: str, tmp_path: Path) -> None:
+    tables, metadata = YOLOS[name]
+    scene = np.full((*size, 3), 37, np.uint8)
+    model = yolo_models.saved(*tables, corner=name == "final", **{"task": name, **metadata})
+    options: dict[str, Any] = {"min_score": 0.3, "most": 3}
+    told = played(model, "object-detector", node, tmp_path, scene, **options)["found"]
+    with asyncio.run(tasks.ObjectDetector.create(model, backend="wasm", **options)) as task:
+        wanted = asyncio.run(task.detect(scene))
+    assert [row["label"] for row in told] == [one.category.label for one in wanted]
+    assert len(wanted) > 0
+    for row, one in zip(told, wanted, strict=True):
+        np.testing.assert_allclose(told_box(row), boxed(one), rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(np.ravel(row.get("points", [])), np.ravel(one.keypoints), rtol=1e-5)
+        np.testing.assert_allclose(np.ravel(row.get("corners", [])), np.ravel(one.corners), rtol=1e-5, atol=1e-4)
+        assert row.get("rotation", 0) == pytest.approx(one.rotation)
+        assert ("mask" in row) == (one.mask is not None) == (name == "segment")
+        if one.mask is not None:
+            assert (row["mask"]["width"], row["mask"]["height"]) == (one.mask.width, one.mask.height)
+            np.testing.assert_allclose(row["mask"]["values"], one.mask.values, atol=1e-5)
+            assert max(one.mask.values) > 0.5
+
+
+def test_a_yolos_classes_are_those_of_the_pictures_middle(node: str, tmp_path: Path) -> None:
+    model = yolo_models.saved([[0.1, 0.2, 0.3, 0.4, 0.2]], task="classify", corner=True, names=str([*"abcde"]))
+    told = played(model, "image-classifier", node, tmp_path, most=3)["found"]
+    with asyncio.run(tasks.ImageClassifier.create(model, backend="wasm", most=3)) as task:
+        wanted = asyncio.run(task.classify(SCENE))
+    assert [(row["label"], row["index"]) for row in told] == [(one.label, one.index) for one in wanted]
+    np.testing.assert_allclose([row["score"] for row in told], [one.score for one in wanted], atol=1e-5)
+
+
 def test_bodies_of_several_people_are_the_engines(node: str, tmp_path: Path) -> None:
     told = played(pose_models.posenet(pose_models.two(), True), "multi-pose-detector", node, tmp_path)
     wanted = pose_models.bodies(pose_models.posenet(pose_models.two(), True), SCENE)
@@ -234,8 +281,5 @@ def test_sounds_are_the_engines_and_labels_are_the_files(node: str, tmp_path: Pa
 def test_what_is_no_model_of_the_task_is_refused() -> None:
     with pytest.raises(ModelFormatError, match="no selfie segmentation model"):
         asyncio.run(compile_model(mapping(24), backend="wasm", task="selfie-segmenter"))
-    yolo = yolo_models.saved(np.array(yolo_models.RAW).T[None], task="detect")
-    with pytest.raises(InputError, match=r"YOLO .* without --task"):
-        asyncio.run(compile_model(yolo, backend="wasm", task="object-detector"))
     with pytest.raises(InputError, match=r"cannot be compiled into a package yet; .*depth-estimator"):
         asyncio.run(compile_model(mapping(24), backend="wasm", task="holistic-landmarks"))

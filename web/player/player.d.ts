@@ -47,9 +47,16 @@ export interface Mask {
   values: Float32Array;
 }
 
-/** An object: its class's number and its label ("" if none was given). */
+/**
+ * An object: its class's number and its label ("" if none was given). YOLOs that segment tell a `mask` over all of the
+ * picture, those of poses `points` (x, y, score), those of turned boxes `corners`, clockwise, and `rotation` in radians.
+ */
 export interface DetectedObject extends Category {
   box: Detection["box"];
+  mask?: Mask;
+  points?: [number, number, number][];
+  corners?: [number, number][];
+  rotation?: number;
 }
 
 /** A body: its 17 keypoints, and how sure the model is of each. */

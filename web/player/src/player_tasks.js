@@ -6,5 +6,6 @@ import { landmarks } from "./tasks/landmarks.js";
 import { sounds } from "./tasks/sounds.js";
 import { speech } from "./tasks/speech.js";
 import { sentences, texts } from "./tasks/texts.js";
+import { middle, yolo } from "./tasks/yolo.js";
 
-export const READERS = { files, landmarks, sentences, sounds, speech, texts };
+export const READERS = { files, landmarks, middle, sentences, sounds, speech, texts, yolo };

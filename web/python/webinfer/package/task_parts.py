@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from webinfer.graph.ir import Graph
+from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.gpu_image import picture_passes
 from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, SsdFamily, input_spec, with_detections
@@ -41,6 +42,17 @@ def detections_of(name: str, model: Any, family: SsdFamily, min_score: float | N
         }
 
     return PackagedTask(name, with_detections(model, family), facts)
+
+
+def remembering(source: WithPostprocessing) -> tuple[WithPostprocessing, dict[str, str]]:
+    """The source, and the metadata of its file when it has been loaded: a compiled graph no longer knows them."""
+    read = dict[str, str]()
+
+    def extend(graph: Graph) -> None:
+        read.update(graph.metadata)
+        source.extend(graph)
+
+    return replace(source, extend=extend), read
 
 
 def picture_facts(graph: Graph, spec: InputSpec) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
 from webinfer.package.landmark_tasks import face_landmarks, hand_landmarks, pose_landmarks
 from webinfer.package.plain_tasks import files, sentences, texts, voice
-from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts
+from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts, remembering
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks import TASKS
@@ -35,14 +35,16 @@ from webinfer.tasks.multi_pose import CONFIDENCES, NAMES, MultiPoseDetector, wit
 from webinfer.tasks.multi_pose import MOST as MOST_BODIES
 from webinfer.tasks.object_detector import ObjectDetector
 from webinfer.tasks.object_models import MOST as MOST_OBJECTS
+from webinfer.tasks.object_models import YOLO_OVERLAP, with_objects
 from webinfer.tasks.object_models import input_spec as objects_spec
-from webinfer.tasks.object_models import with_objects
-from webinfer.tasks.pixels import ROWS_USED, pixels_of
+from webinfer.tasks.pixels import COLUMNS_USED, ROWS_USED, pixels_of
 from webinfer.tasks.pose_landmarker import PoseLandmarker
 from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
 from webinfer.tasks.sentence_embedder import SentenceEmbedder
 from webinfer.tasks.text_classifier import TextClassifier
 from webinfer.tasks.voice_detector import VoiceActivityDetector
+from webinfer.tasks.yolo import PROTOTYPES, ROWS, yolo_of
+from webinfer.tasks.yolo_objects import letterbox
 
 READING = (voice, files, sentences, texts)  # makers that read a model, or files beside it
 MOST = 5  # classes that a packaged classifier tells
@@ -97,16 +99,20 @@ def _classes(
 ) -> PackagedTask:  # fmt: skip
     known = known_model(model)
     names = list(labels if labels is not None else known.labels if known else ())
+    source, read = remembering(with_best(model, most, values))
 
     def facts(graph: Graph) -> Mapping[str, Any]:
-        _, height, width, _ = graph.inputs[0].type.shape
+        yolo, spec = yolo_of(read), replace(_fitted(graph), keep_aspect=keep_aspect)
         return {
-            "picture": picture_facts(graph, InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)),
+            "picture": picture_facts(graph, spec if yolo is None else replace(spec, keep_aspect=False)),
             "numbers": {},
-            "decode": {"kind": "categories", "scores": SCORES, "classes": CLASSES, "labels": names},
-        }
+            "decode": {
+                "kind": "categories" if yolo is None else "middle", "scores": SCORES, "classes": CLASSES,
+                "labels": names or list(yolo.labels if yolo else ()),
+            },
+        }  # fmt: skip
 
-    return PackagedTask(ImageClassifier.name, with_best(model, most, values), facts)
+    return PackagedTask(ImageClassifier.name, source, facts)
 
 
 def _people(model: Any) -> PackagedTask:
@@ -131,18 +137,27 @@ def _depth(model: Any, *, pixels: Pixels | None = None) -> PackagedTask:
 
 def _objects(
     model: Any, *, labels: Sequence[str] | None = None, min_score: float = 0.5, most: int = MOST_OBJECTS,
-    pixels: Pixels | None = None, keep_aspect: bool | None = None,
+    overlap: float = YOLO_OVERLAP, pixels: Pixels | None = None, keep_aspect: bool | None = None,
 ) -> PackagedTask:  # fmt: skip
     known, most = known_model(model), whole_number("most", most, 1, MOST_OBJECTS)
     least = real_number("min_score", min_score, high=1)
     names = list(labels if labels is not None else known.labels if known else ())
+    overlap = real_number("overlap", overlap, high=1)
+    source, read = remembering(with_objects(model, pixels_of(model, pixels), overlap))
 
     def facts(graph: Graph) -> Mapping[str, Any]:
-        if ROWS_USED in {value.name for value in graph.inputs}:
-            raise InputError(
-                f"{graph.name!r} is a YOLO with Ultralytics' metadata, which cannot be compiled with its task yet; "
-                "compile it without --task, or run it with webinfer.pipeline('object-detection')"
-            )
+        if (yolo := yolo_of(read)) is not None:
+            _, height, width, _ = graph.inputs[0].type.shape
+            return {
+                "picture": picture_facts(graph, letterbox(width, height)),
+                "numbers": {"min_score": [least]},
+                "constants": {ROWS_USED: [1] * height, COLUMNS_USED: [1] * width},
+                "decode": {
+                    "kind": "yolo", "task": yolo.task, "output": ROWS, "prototypes": PROTOTYPES,
+                    "each": yolo.keypoints[1], "final": bool(yolo.final), "overlap": overlap,
+                    "labels": names or list(yolo.labels), "most": most,
+                },
+            }  # fmt: skip
         output = graph.outputs[0].name
         return {
             "picture": picture_facts(graph, objects_spec(output, graph.inputs[0].type.shape, keep_aspect)),
@@ -150,7 +165,7 @@ def _objects(
             "decode": {"kind": "objects", "output": output, "labels": names, "most": most},
         }
 
-    return PackagedTask(ObjectDetector.name, with_objects(model, pixels_of(model, pixels)), facts)
+    return PackagedTask(ObjectDetector.name, source, facts)
 
 
 def _poses(
@@ -201,22 +216,19 @@ def _sounds(
     model: Any, *, labels: Sequence[str] | None = None, rate: int = 16000, min_score: float = 0.3
 ) -> PackagedTask:
     rate, least = whole_number("rate", rate, 1000, MAX_RATE), real_number("min_score", min_score, high=1)
-    known = dict[str, str]()  # of the file, which the compiled graph no longer knows
 
     def facts(graph: Graph) -> Mapping[str, Any]:
         check_sound(graph.name, [v.type for v in graph.inputs], [v.type for v in graph.outputs])
         (heard,), (scores,) = graph.inputs, graph.outputs
-        names = labels_of(graph.name, scores.type.shape[-1], labels, known)
+        names = labels_of(graph.name, scores.type.shape[-1], labels, read)
         return {
             "sound": {"input": heard.name, "window": heard.type.shape[-1], "rate": rate},
             "numbers": {"min_score": [least]},
             "decode": {"kind": "sounds", "scores": scores.name, "labels": names},
         }
 
-    def remember(graph: Graph) -> None:
-        known.update(graph.metadata)
-
-    return PackagedTask(AudioClassifier.name, WithPostprocessing(model, "sounds", remember, reads_metadata=True), facts)
+    source, read = remembering(WithPostprocessing(model, "sounds", reads_metadata=True))
+    return PackagedTask(AudioClassifier.name, source, facts)
 
 
 def _fitted(graph: Graph) -> InputSpec:
