@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tests.tasks import test_gesture_recognizer as gesture_models
 
 import webinfer
 from build_scripts.tests.test_player_hostile import node
@@ -100,3 +102,86 @@ def test_a_package_of_two_models_runs_in_python_and_is_no_single_module() -> Non
         assert [info.name for info in session.inputs] == ["picture", "rotation", "turn", "shift"]
     with pytest.raises(webinfer.InputError, match="more than one model"):
         asyncio.run(compile_wasm(second, **options))
+
+
+def saved(name: str, inputs: dict[str, list[int]], nodes: list[Any], outputs: list[str], **constants: Any) -> bytes:
+    """An ONNX file of these nodes."""
+    info, real = helper.make_tensor_value_info, TensorProto.FLOAT
+    tensors = [numpy_helper.from_array(np.asarray(value), each) for each, value in constants.items()]
+    ends = [info(each, real, shape) for each, shape in inputs.items()], [info(each, real, None) for each in outputs]
+    model = helper.make_model(
+        helper.make_graph(nodes, name, *ends, tensors), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+    )
+    return bytes(model.SerializeToString())
+
+
+def seen() -> list[Any]:
+    """Nodes that make [1, 64] of a picture."""
+    return [
+        helper.make_node("Reshape", ["picture", "cells"], ["blocks"]),
+        helper.make_node("ReduceMean", ["blocks"], ["means"], axes=[1, 3], keepdims=0),
+        helper.make_node("Reshape", ["means", "row"], ["seen"]),
+    ]
+
+
+def bundle() -> bytes:
+    """MediaPipe's bundle with small models: two hands, each with the points and the gesture that its crop decides."""
+    random = np.random.default_rng(4)
+    shapes = {"cells": np.array([8, 24, 8, 72]), "row": np.array([1, 64])}
+    boxes, scores = np.zeros((1, 2016, 18), np.float32), np.full((1, 2016, 1), -50, np.float32)
+    for anchor, score in ((500, 1.0), (1500, 3.0)):
+        boxes[0, anchor] = [0, 0, 64, 48, *random.uniform(-32, 32, 14)]
+        scores[0, anchor] = score
+    nodes = [
+        *seen(), helper.make_node("ReduceMean", ["seen"], ["mean"], axes=[1], keepdims=0),
+        helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+        helper.make_node("Add", ["boxes", "nothing"], ["y0"]), helper.make_node("Add", ["scores", "nothing"], ["y1"]),
+    ]  # fmt: skip
+    palms = saved(
+        "palms", {"picture": [1, 192, 192, 3]}, nodes, ["y0", "y1"], boxes=boxes, scores=scores, zero=np.float32(0),
+        **shapes,
+    )  # fmt: skip
+    numbers, nodes = dict[str, Any](), seen()
+    for number, size in enumerate((63, 1, 1, 63)):
+        numbers[f"w{number}"] = random.normal(0, 20 if size > 1 else 0.2, (64, size)).astype(np.float32)
+        numbers[f"b{number}"] = np.full((1, size), 0.5, np.float32)
+        nodes += [
+            helper.make_node("MatMul", ["seen", f"w{number}"], [f"m{number}"]),
+            helper.make_node("Add", [f"m{number}", f"b{number}"], [f"y{number}"]),
+        ]
+    shapes["cells"] = np.array([8, 28, 8, 84])
+    hands = saved(
+        "hands", {"picture": [1, 224, 224, 3]}, nodes, [f"y{i}" for i in range(4)], **numbers, **shapes
+    )  # fmt: skip
+    weights = {f"w{i}": random.normal(0, 1, (size, 5)).astype(np.float32) for i, size in enumerate((63, 1, 63))}
+    nodes = [
+        helper.make_node("Reshape", ["hand", "flat"], ["r0"]), helper.make_node("MatMul", ["r0", "w0"], ["m0"]),
+        helper.make_node("MatMul", ["handedness", "w1"], ["m1"]), helper.make_node("Add", ["m0", "m1"], ["sum"]),
+        helper.make_node("Reshape", ["world_hand", "flat"], ["r2"]), helper.make_node("MatMul", ["r2", "w2"], ["m2"]),
+        helper.make_node("Add", ["sum", "m2"], ["embedding"]),
+    ]  # fmt: skip
+    given = {"hand": [1, 21, 3], "handedness": [1, 1], "world_hand": [1, 21, 3]}
+    embedder = saved("embedder", given, nodes, ["embedding"], flat=np.array([1, 63]), **weights)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Softmax", ["m"], ["y"], axis=1)]
+    canned = saved("canned", {"x": [1, 5]}, nodes, ["y"], w=random.normal(0, 1, (5, 8)).astype(np.float32))
+    return gesture_models.bundle(
+        hand_landmarker={"hand_detector.tflite": palms, "hand_landmarks_detector.tflite": hands},
+        hand_gesture_recognizer={"gesture_embedder.tflite": embedder, "canned_gesture_classifier.tflite": canned},
+    )
+
+
+def test_gestures_are_the_engines(node: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"most": 2, "min_presence_score": 0.01}
+    told = played(bundle(), "gesture-recognizer", node, tmp_path, SCENE, **options)
+
+    async def hands() -> list[Any]:
+        with await tasks.GestureRecognizer.create(bundle(), backend="wasm", **options) as one:
+            found: list[Any] = await one.detect(SCENE)
+        return found
+
+    wanted = asyncio.run(hands())
+    assert (told["task"], len(told["found"])) == ("gesture-recognition", len(wanted))
+    assert len(wanted) == 2
+    for found, one in zip(told["found"], wanted, strict=True):
+        assert (found["gesture"], found["handedness"]) == (one.gesture, one.handedness)
+        assert found["gestureScore"] == pytest.approx(one.gesture_score, abs=1e-4)

@@ -84,7 +84,7 @@ export interface Landmark {
   presence?: number;
 }
 
-/** A face, hand or body. `world`, the points in metres around its centre, and which hand it is are told where they are known. */
+/** A face, hand or body. `world`, the points in metres around its centre, which hand it is and its gesture are told where they are known. */
 export interface LandmarkedThing {
   box: Detection["box"];
   score: number;
@@ -92,6 +92,8 @@ export interface LandmarkedThing {
   world?: Landmark[];
   handedness?: "Left" | "Right";
   handednessScore?: number;
+  gesture?: string;
+  gestureScore?: number;
 }
 
 /** What a picture looks like to a model: a vector of length 1. */

@@ -2,6 +2,8 @@
 
 import { isPicture } from "../pictures.js";
 
+const LEAST_SIDE = 1e-5; // kEpsilon of MediaPipe's landmarks_to_matrix_calculator.cc
+
 export const landmarks = {
   takes: isPicture,
 
@@ -14,7 +16,9 @@ export const landmarks = {
       const place = model.placeOf(source, regionOf(decode.rule, Object.values(keypoints), box));
       const outputs = await model.look(source, place, mapsOf(place));
       const score = outputs[decode.score].data[0];
-      if (score >= numbers.min_presence_score[0]) found.push(thing(outputs, decode, score));
+      if (score < numbers.min_presence_score[0]) continue;
+      const one = thing(outputs, decode, score);
+      found.push(decode.gestures ? { ...one, ...(await gesture(model, one, place.size)) } : one);
     }
     return found;
   },
@@ -56,6 +60,30 @@ function thing(outputs, { landmarks: name, world, left, confidences, points: mos
   if (!left) return found;
   const likely = outputs[left].data[0];
   return { ...found, ...(likely > 0.5 ? { handedness: "Left", handednessScore: likely } : { handedness: "Right", handednessScore: 1 - likely }) };
+}
+
+/** The first gesture that a classifier sees in a hand, by its landmarks alone; as tasks/gesture_recognizer.py. */
+async function gesture({ parts, facts }, { landmarks: shown, world, handedness, handednessScore }, [width, height]) {
+  const longer = Math.max(width, height);
+  const outputs = await parts.embedder.run({
+    hand: asObject(shown, [longer, longer, width]), world_hand: asObject(world, [1, 1, 1]),
+    handedness: Float32Array.of(handedness === "Left" ? handednessScore : 1 - handednessScore),
+  });
+  const [embedding] = Object.values(outputs);
+  const told = [];
+  for (const { part, labels, least } of facts.decode.gestures) {
+    const [{ data }] = Object.values(await parts[part].run(embedding.data));
+    const best = data.indexOf(data.reduce((most, each) => Math.max(most, each)));
+    if (data[best] >= least) told.push({ gesture: labels[best], gestureScore: data[best] });
+  }
+  return told.find((each) => each.gesture !== "None") ?? told[0] ?? { gesture: "None", gestureScore: 0 };
+}
+
+/** Points from the first of them on, in parts of the longer side of the box around them; `units` divide them first. */
+function asObject(points, units) {
+  const axes = ["x", "y", "z"].map((axis, i) => points.map((point) => (point[axis] - points[0][axis]) / units[i]));
+  const side = Math.max(...axes.slice(0, 2).map((axis) => Math.max(...axis) - Math.min(...axis))) + LEAST_SIDE;
+  return Float32Array.from(points.flatMap((_, i) => axes.map((axis) => axis[i] / side)));
 }
 
 function boxOf(points) {

@@ -162,7 +162,8 @@ async def _package(
     if source.task is not None:
         writer.sections |= {f"files/{name}": data for name, data in source.task.files.items()}
         for name, part in source.task.parts.items():
-            inner = Source(part.source, part, part.reading, source.host)
+            one = part if isinstance(part, PackagedTask) else None
+            inner = Source(one.source, one, one.reading, source.host) if one else Source(part, None, {}, source.host)
             writer.sections[f"parts/{name}"] = await _package(inner, builds, gpu, logs, ())
     assert graph is not None
     return writer.file(_header(graph, source, facts, shapes))

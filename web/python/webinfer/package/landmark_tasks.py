@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host
 from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts
+from webinfer.session.loading import fetched_source
 from webinfer.session.options import real_number, whole_number
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.face_landmarker import FaceLandmarker
+from webinfer.tasks.gesture_recognizer import (
+    CANNED,
+    CUSTOM,
+    EMBEDDER,
+    LANDMARKER,
+    GestureRecognizer,
+    bundled_files,
+    classifier_of,
+)
+from webinfer.tasks.gesture_recognizer import DETECTOR as BUNDLED_DETECTOR
 from webinfer.tasks.hand_landmarker import LEFT, HandLandmarker
 from webinfer.tasks.landmarks import LANDMARKS, MOST, ROTATION, SCORE, SHIFT, TURN, WORLD, LandmarkTask, with_landmarks
 from webinfer.tasks.pose_landmarker import CONFIDENCES, POINTS, PoseLandmarker
@@ -33,6 +45,23 @@ def pose_landmarks(model: Any, **options: Any) -> PackagedTask:
     """Landmarks of bodies, as `PoseLandmarker` finds them in pictures."""
     told = {"world": WORLD, "confidences": CONFIDENCES, "points": POINTS}
     return _landmarks(PoseLandmarker, told, model, **options)
+
+
+async def gestures(model: Any, host: Host, *, custom_gestures: bool = False, **options: Any) -> PackagedTask:
+    """Hands and their gestures, as `GestureRecognizer` tells them in pictures; `model` is a bundle of models."""
+    classifiers = {CUSTOM: "custom", CANNED: "canned"} if custom_gestures else {CANNED: "canned"}
+    needed = (BUNDLED_DETECTOR, LANDMARKER, EMBEDDER, *classifiers)
+    files = bundled_files(*(await fetched_source(model, host, None))[:2], needed)
+    told = list[dict[str, Any]]()
+    for name, part in classifiers.items():
+        one = await classifier_of(files[name], name, host)
+        one.session.close()
+        told.append({"part": part, "labels": one.labels, "least": one.least})
+    options.setdefault("detector", files[BUNDLED_DETECTOR])
+    hands = {"world": WORLD, "left": LEFT, "gestures": told}
+    found = _landmarks(HandLandmarker, hands, files[LANDMARKER], **options)
+    parts = {"embedder": files[EMBEDDER], **{part: files[name] for name, part in classifiers.items()}}
+    return replace(found, name=GestureRecognizer.name, parts={**found.parts, **parts})
 
 
 def _landmarks(

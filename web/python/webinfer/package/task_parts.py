@@ -17,14 +17,14 @@ from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, SsdFamily, input_spec, wit
 class PackagedTask:
     """A task's part of a package: the model with the nodes of the task, and the facts of a compiled graph of it.
 
-    `parts` are tasks with models of their own, which are packages within the package; `files` are bytes that the
-    player reads. `reading` are options of `webinfer.load`; `sizes` those of inputs that stay open, of each plan.
+    `parts` are models, or tasks with models of their own, which are packages within the package; `files` are bytes that
+    the player reads. `reading` are options of `webinfer.load`; `sizes` those of inputs that stay open, of each plan.
     """
 
     name: str
     source: Any  # what `webinfer.load` takes
     facts: Callable[[Graph], Mapping[str, Any]]
-    parts: Mapping[str, PackagedTask] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     sizes: Sequence[Mapping[str, Sequence[int]]] = ()

@@ -11,7 +11,7 @@ from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
-from webinfer.package.landmark_tasks import face_landmarks, hand_landmarks, pose_landmarks
+from webinfer.package.landmark_tasks import face_landmarks, gestures, hand_landmarks, pose_landmarks
 from webinfer.package.plain_tasks import files, sentences, texts, voice
 from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts, remembering
 from webinfer.session.options import real_number, whole_number
@@ -28,6 +28,7 @@ from webinfer.tasks.depth_estimator import DEPTH, DepthEstimator, with_depth
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker
 from webinfer.tasks.file_classifier import FileTypeClassifier
+from webinfer.tasks.gesture_recognizer import GestureRecognizer
 from webinfer.tasks.hand_landmarker import HandLandmarker
 from webinfer.tasks.image_embedder import EMBEDDING, ImageEmbedder, with_embedding
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN
@@ -46,7 +47,7 @@ from webinfer.tasks.voice_detector import VoiceActivityDetector
 from webinfer.tasks.yolo import PROTOTYPES, ROWS, yolo_of
 from webinfer.tasks.yolo_objects import letterbox
 
-READING = (voice, files, sentences, texts)  # makers that read a model, or files beside it
+READING = (voice, files, sentences, texts, gestures)  # makers that read a model, or files beside it
 MOST = 5  # classes that a packaged classifier tells
 # The crop's map of tasks whose points the player brings to the picture: points stay in pixels of the input.
 UNMOVED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0]}
@@ -71,6 +72,7 @@ async def packaged_task(name: str, model: Any, options: Mapping[str, Any], host:
         FaceLandmarker.name: face_landmarks, "face-landmarker": face_landmarks,
         HandLandmarker.name: hand_landmarks, "hand-landmarker": hand_landmarks,
         PoseLandmarker.name: pose_landmarks, "pose-landmarker": pose_landmarks,
+        GestureRecognizer.name: gestures, "gesture-recognizer": gestures,
         VoiceActivityDetector.name: voice, "voice-activity-detector": voice,
         FileTypeClassifier.name: files, "file-type-classifier": files,
         SentenceEmbedder.name: sentences, "sentence-embedder": sentences,

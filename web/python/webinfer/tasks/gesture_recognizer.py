@@ -96,7 +96,7 @@ class GestureRecognizer(HandLandmarker):
         """
         host = host or current()
         needed = (DETECTOR, LANDMARKER, EMBEDDER, CANNED, *((CUSTOM,) if custom_gestures else ()))
-        files = _files(*(await fetched_source(model, host, progress))[:2], needed)
+        files = bundled_files(*(await fetched_source(model, host, progress))[:2], needed)
         task = await super().create(
             files[LANDMARKER], detector=files[DETECTOR] if detector is None else detector, backend=backend, most=most,
             min_detection_score=min_detection_score, min_presence_score=min_presence_score,
@@ -106,7 +106,7 @@ class GestureRecognizer(HandLandmarker):
         try:
             task._embedder = await load(files[EMBEDDER], backend="wasm", host=host)
             for name in (CUSTOM, CANNED) if custom_gestures else (CANNED,):
-                task._classifiers.append(await _classifier(files[name], name, host))
+                task._classifiers.append(await classifier_of(files[name], name, host))
         except BaseException:
             task.close()
             raise
@@ -171,7 +171,7 @@ def as_object(xyz: Sequence[float], units: tuple[float, float, float]) -> array[
     return array("f", [axes[axis][point] / side for point in range(POINTS) for axis in range(3)])
 
 
-def _files(data: memoryview, title: str, needed: Sequence[str]) -> Mapping[str, memoryview]:
+def bundled_files(data: memoryview, title: str, needed: Sequence[str]) -> Mapping[str, memoryview]:
     """The files of a bundle, all those that are needed among them."""
     files = unpack(data, title) if is_archive(data) else {}
     if missing := [name for name in needed if name not in files]:
@@ -180,7 +180,7 @@ def _files(data: memoryview, title: str, needed: Sequence[str]) -> Mapping[str, 
     return files
 
 
-async def _classifier(data: memoryview, name: str, host: Host) -> Classifier:
+async def classifier_of(data: memoryview, name: str, host: Host) -> Classifier:
     """The classifier in a file of the bundle."""
     told = metadata(data, name)
     labels = tuple(told.get("labels.txt", "\n".join(LABELS)).splitlines())
