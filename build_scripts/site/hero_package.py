@@ -6,6 +6,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, KERNELS, MODELS, PACKAGES, VENV_PYTHON, WEB, version
+from build_scripts.setup.environment import ensure_groups
 from build_scripts.steps import Step
 
 MODEL, FILE, TASK = "blazeface_short_range", "face_detection_short_range.tflite", "face-detector"
@@ -26,6 +27,7 @@ def compile_package() -> None:
 
     Raises: BuildError if `webinfer compile` fails
     """
+    ensure_groups(("native",))  # a plan is made with the kernels at hand; verbs that serve need no wasmtime otherwise
     PACKAGES.mkdir(parents=True, exist_ok=True)
     command = [str(VENV_PYTHON), "-m", "webinfer", "compile", MODEL, "--task", TASK, "-o", str(PACKAGE)]
     done = subprocess.run(
