@@ -96,6 +96,14 @@ export interface LandmarkedThing {
   gestureScore?: number;
 }
 
+/** A line of text. `quad` are its corners from where the text begins: upper left, upper right, lower right, lower left. */
+export interface TextLine {
+  text: string;
+  score: number;
+  quad: [number, number][];
+  box: Detection["box"];
+}
+
 /** What a picture looks like to a model: a vector of length 1. */
 export interface ImageEmbedding {
   values: Float32Array;
@@ -161,7 +169,7 @@ export interface Model {
   /** Why this backend. */
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
-  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding | LandmarkedThing>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding | LandmarkedThing | TextLine>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
   /**
    * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
    * used again: new memory for large results takes longer than to copy them.

@@ -28,7 +28,7 @@ function draw(found) {
   context.drawImage(picture, 0, 0);
   Object.assign(context, { strokeStyle: "#2ad", fillStyle: "#2ad", lineWidth: Math.max(2, picture.width / 200) });
   list.replaceChildren();
-  for (const { box, score, keypoints = {}, landmarks = [], label = "", values, width, height } of found.flatMap((one) => [one, ...(one.bodies ?? [])])) {
+  for (const { box, score, keypoints = {}, landmarks = [], text = "", label = text, values, width, height } of found.flatMap((one) => [one, ...(one.bodies ?? [])])) {
     if (box) context.strokeRect(box.left, box.top, box.width, box.height);
     for (const [x, y] of [...Object.values(keypoints), ...landmarks.map(({ x, y }) => [x, y])]) context.fillRect(x - 1, y - 1, 3, 3);
     const sure = score === undefined ? "" : `${Math.round(100 * score)} %`;

@@ -129,6 +129,11 @@ export class Model {
     return this.backend === "wasm" ? pixelsOf(source) : source;
   }
 
+  /** RGBA pixels of a picture. */
+  pixels(source) {
+    return pixelsOf(source);
+  }
+
   /** The outputs for what `place` shows of a picture, beside other inputs by name. */
   async look(source, place, more = {}) {
     return this.outputsOf(await this.withPicture(source, place, more));

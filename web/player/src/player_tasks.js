@@ -3,9 +3,10 @@
 
 import { files } from "./tasks/files.js";
 import { landmarks } from "./tasks/landmarks.js";
+import { ocr } from "./tasks/ocr.js";
 import { sounds } from "./tasks/sounds.js";
 import { speech } from "./tasks/speech.js";
 import { sentences, texts } from "./tasks/texts.js";
 import { middle, yolo } from "./tasks/yolo.js";
 
-export const READERS = { files, landmarks, middle, sentences, sounds, speech, texts, yolo };
+export const READERS = { files, landmarks, middle, ocr, sentences, sounds, speech, texts, yolo };

@@ -1,6 +1,7 @@
 // Models as Ultralytics exports them: objects with boxes, masks, points or turned boxes. As tasks/yolo_objects.py.
 
 import { isPicture } from "../pictures.js";
+import { toEven } from "./ocr_regions.js";
 
 const HALF = 0.1; // taken off half a pixel of filling, so that the odd pixel goes to the right and to the bottom
 
@@ -60,12 +61,6 @@ function letterbox(wide, high, width, height) {
   const scale = Math.min(width / wide, height / high);
   const [across, down] = [wide, high].map((side) => Math.max(toEven(side * scale), 1));
   return { left: Math.round((width - across) / 2 - HALF), top: Math.round((height - down) / 2 - HALF), width: across, height: down };
-}
-
-/** The nearest whole number, of two the even one, as Python rounds. */
-function toEven(value) {
-  const rounded = Math.round(value);
-  return Math.abs(value % 1) === 0.5 && rounded % 2 ? rounded - 1 : rounded;
 }
 
 const line = (first, count, size) => Array.from({ length: size }, (_, i) => Number(i >= first && i < first + count));

@@ -187,7 +187,7 @@ def _header(graph: Graph, source: Source, facts: Mapping[str, Any], shapes: Shap
         "notes": graph.notes,
         **facts,
     }
-    if task is None:
+    if task is None or task.facts is None:
         return header
     parts = {"parts": list(task.parts)} if task.parts else {}
     return {**header, "task": {"name": task.name, **task.facts(graph), **parts}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from webinfer.errors import InputError, ModelFormatError
@@ -18,10 +20,26 @@ from webinfer.tasks.file_classifier import MOST as MOST_KINDS
 from webinfer.tasks.sentence_embedder import MEANING, SentenceEmbedder, with_meaning
 from webinfer.tasks.text_classifier import MOST as MOST_CLASSES
 from webinfer.tasks.text_classifier import SCORES, TextClassifier, with_scores
+from webinfer.tasks.text_models import CLASSES, SUMS, bytes_of, letters_in, with_letters, with_map, with_turn
+from webinfer.tasks.text_models import MASK as MASK_OF_TEXT
+from webinfer.tasks.text_models import SCORES as SCORES_OF_LETTERS
+from webinfer.tasks.text_reader import (
+    LINE_HEIGHT,
+    LONGEST_LINE,
+    MIN_SCORE,
+    MOST_SIDE,
+    SHORTEST_LINE,
+    STEP,
+    TURNS,
+    TextReader,
+)
 from webinfer.tasks.token_inputs import IDS, KINDS, LENGTHS, MASK
 from webinfer.tasks.voice_detector import CHUNKS, LONGEST_MS, RATE, SAMPLES, STATES, VoiceActivityDetector
 from webinfer.tasks.word_pieces import WordPieces
 
+# Sizes for which there are plans, in pixels: of pages, of lines. Others are bound to the plan of their kind.
+PAGES = tuple((width, height) for width in (960, 640, 320, 96, 32) for height in (960, 736, 320, 64, 32))
+WIDTHS = (*range(SHORTEST_LINE, SHORTEST_LINE + 33), 480, 777, 1280, 2401, LONGEST_LINE)
 HEARD_RATE = 16000  # of packaged detectors of speech, samples a second
 VOCABULARY = "vocabulary"
 
@@ -115,6 +133,37 @@ async def texts(
         "kind": "texts", "output": SCORES, "labels": list(labels), "most": whole_number("most", most, 1, MOST_CLASSES)
     }  # fmt: skip
     return _of_texts(TextClassifier.name, with_scores(model, several), vocabulary, told)
+
+
+async def reading(
+    model: Any, host: Host, *, detector: Any = "ppocr_v6_det_tiny", classifier: Any = "ppocr_v2_cls",
+    min_score: float = MIN_SCORE, min_box_score: float = 0.4, most_side: int = MOST_SIDE,
+    letters: Sequence[str] | None = None,
+) -> PackagedTask:  # fmt: skip
+    """Lines of text, as `TextReader` reads them; detector and classifier are packages within the reader's."""
+    numbers = {
+        "min_score": [real_number("min_score", min_score, 1)],
+        "min_box_score": [real_number("min_box_score", min_box_score, 1)],
+        "most_side": [whole_number("most_side", most_side, STEP, 4096)],
+    }
+    data, places = await bytes_of(model, host, None), await bytes_of(detector, host, None)
+    known = letters_in(data) if letters is None else tuple(letters)
+
+    async def part(source: WithPostprocessing, sizes: Sequence[tuple[int, int]], facts: Any = None) -> PackagedTask:
+        with await load(source, backend="wasm", host=host) as session:
+            (info,) = session.inputs
+        rows = [{info.name: (1, 3, height, width)} for width, height in sizes]
+        return PackagedTask(TextReader.name, source, facts, sizes=rows)
+
+    def facts(graph: Graph) -> Mapping[str, Any]:
+        told = {"kind": "ocr", "scores": SCORES_OF_LETTERS, "classes": CLASSES, "mask": MASK_OF_TEXT, "sums": SUMS}
+        return {"numbers": numbers, "decode": told}
+
+    parts = {"detector": await part(with_map(places), PAGES)}
+    if classifier is not None:
+        parts["classifier"] = await part(with_turn(await bytes_of(classifier, host, None)), TURNS)
+    found = await part(with_letters(data, len(known)), [(width, LINE_HEIGHT) for width in WIDTHS], facts)
+    return replace(found, parts=parts, files={"letters": json.dumps(known).encode()})
 
 
 def _of_texts(

@@ -51,7 +51,9 @@ async def compile_wasm(
     if source.task is not None and (source.task.parts or source.task.files):
         raise InputError(f"task {task!r} takes more than one model without files; compile a .webinfer package")
     plan = await compile_wasm_plan(source, build)
-    facts = {} if source.task is None else {"task": {"name": source.task.name, **source.task.facts(plan.graph)}}
+    facts = dict[str, Any]()
+    if source.task is not None and source.task.facts is not None:
+        facts = {"task": {"name": source.task.name, **source.task.facts(plan.graph)}}
     if facts:
         facts["task"].get("picture", {}).pop("passes", None)
     return _written(plan, facts, command)

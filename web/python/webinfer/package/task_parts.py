@@ -23,7 +23,7 @@ class PackagedTask:
 
     name: str
     source: Any  # what `webinfer.load` takes
-    facts: Callable[[Graph], Mapping[str, Any]]
+    facts: Callable[[Graph], Mapping[str, Any]] | None = None  # None: the player runs it as a plain model
     parts: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)

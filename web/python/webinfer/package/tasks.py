@@ -12,7 +12,7 @@ from webinfer.host.interface import Host
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
 from webinfer.package.landmark_tasks import face_landmarks, gestures, hand_landmarks, pose_landmarks
-from webinfer.package.plain_tasks import files, sentences, texts, voice
+from webinfer.package.plain_tasks import files, reading, sentences, texts, voice
 from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts, remembering
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
@@ -43,11 +43,12 @@ from webinfer.tasks.pose_landmarker import PoseLandmarker
 from webinfer.tasks.segmenter import SelfieSegmenter, segmentation_spec
 from webinfer.tasks.sentence_embedder import SentenceEmbedder
 from webinfer.tasks.text_classifier import TextClassifier
+from webinfer.tasks.text_reader import TextReader
 from webinfer.tasks.voice_detector import VoiceActivityDetector
 from webinfer.tasks.yolo import PROTOTYPES, ROWS, yolo_of
 from webinfer.tasks.yolo_objects import letterbox
 
-READING = (voice, files, sentences, texts, gestures)  # makers that read a model, or files beside it
+READING = (voice, files, sentences, texts, reading, gestures)  # makers that read a model, or files beside it
 MOST = 5  # classes that a packaged classifier tells
 # The crop's map of tasks whose points the player brings to the picture: points stay in pixels of the input.
 UNMOVED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0]}
@@ -73,6 +74,7 @@ async def packaged_task(name: str, model: Any, options: Mapping[str, Any], host:
         HandLandmarker.name: hand_landmarks, "hand-landmarker": hand_landmarks,
         PoseLandmarker.name: pose_landmarks, "pose-landmarker": pose_landmarks,
         GestureRecognizer.name: gestures, "gesture-recognizer": gestures,
+        TextReader.name: reading, "text-reader": reading,
         VoiceActivityDetector.name: voice, "voice-activity-detector": voice,
         FileTypeClassifier.name: files, "file-type-classifier": files,
         SentenceEmbedder.name: sentences, "sentence-embedder": sentences,
