@@ -19,6 +19,7 @@ LEAVES = {
     "deprecated",
     "kernel_constants",
     "lazy",
+    "lazy_dataclass",
     "packing",
     "spans",
     "tensor",

@@ -6,13 +6,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 from webinfer.errors import InputError, meant
 from webinfer.host import cache_folder, current, hub, kept_downloads
+from webinfer.lazy_dataclass import dataclass
 
 PUBLISHED = "published-"  # begins the names of files that packages brought
 OTHERS = "plans, tunings and machine code"

@@ -11,7 +11,6 @@ import json
 import logging
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from webinfer.host import current
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host
 from webinfer.kernel_constants import PROGRAM_MAGIC
+from webinfer.lazy_dataclass import dataclass
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels, PaperProgram
 from webinfer.session.loading import load
 

@@ -9,9 +9,9 @@ import functools
 import math
 import struct
 from array import array
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError, WebinferError
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tasks import TASKS, pipeline
 from webinfer.tasks.names import task_name
 

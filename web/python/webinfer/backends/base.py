@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tensor import Tensor
 
 if TYPE_CHECKING:

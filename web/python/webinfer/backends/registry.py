@@ -9,12 +9,12 @@ import contextlib
 import enum
 import importlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webinfer.backends.base import Backend
 from webinfer.dtypes import DType
 from webinfer.errors import BackendUnavailableError
+from webinfer.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from webinfer.host.interface import Host

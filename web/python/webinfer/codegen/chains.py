@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.codegen.formulas import FORMULAS, FormulaName, chain_function, needs_math
 from webinfer.codegen.kernels import index_text
 from webinfer.expr.formula import Formula
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.elementwise import ROWS, BinaryAttrs
 from webinfer.ops.movement import padded
 from webinfer.ops.resize import nearest

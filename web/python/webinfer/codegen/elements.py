@@ -7,10 +7,10 @@ are rounded up so that the last quad fits (`storage_bytes`).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.graph.dims import maximum
+from webinfer.lazy_dataclass import dataclass
 
 
 class Element(enum.StrEnum):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.expr import formula as f
 from webinfer.expr.formula import CONSTANT, TRUTHS, A, B, Formula
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.elementwise import ROWS, BinaryAttrs
 
 # How tightly operators bind. Those below 3 never stand beside each other without parentheses.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from webinfer.codegen.formulas import BITS, Language
 from webinfer.expr.formula import CONSTANT, Formula
 from webinfer.expr.kernel import Axis, Element, Kernel, Kind, Read, Real, Reduction, Size
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from webinfer.codegen.formulas import Language, float_calls, operand
 from webinfer.expr.formula import Formula
 from webinfer.expr.reduction import COUNT, Join, ReductionRow
+from webinfer.lazy_dataclass import dataclass
 
 # What a join begins with, how it joins a and b, and the built-in that joins those of a subgroup.
 _JOINS = {

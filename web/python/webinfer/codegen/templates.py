@@ -17,7 +17,6 @@ import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path, PurePath
@@ -30,6 +29,7 @@ from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
 from webinfer.codegen.kernels import Described
 from webinfer.codegen.prelude import Param, Slot, prelude
 from webinfer.codegen.reductions import Reduced
+from webinfer.lazy_dataclass import dataclass
 
 _INCLUDE = re.compile(r'^\{\$ include "([^"]+)" \$\}\n', re.MULTILINE)  # a line of its own
 Variable = int | float | bool | enum.StrEnum | Chain | Described | Reduced

@@ -6,7 +6,6 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from webinfer.errors import InputError
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

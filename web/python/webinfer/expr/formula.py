@@ -8,7 +8,8 @@ once. A unary operator's operand is `x` and its attributes are `a` and `b`; a bi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from webinfer.lazy_dataclass import dataclass
 
 CONSTANT = "constant"
 TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&", "|", "^"})  # true or false, no number

@@ -16,9 +16,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.expr.formula import Formula, Operand, formula, primitive
+from webinfer.lazy_dataclass import dataclass
 
 _RESERVED = {"at", "begin", "end", "first", "from", "line", "run", "unit", "y"}  # names in the texts of kernels
 _EACH = frozenset({"+", "-", "*", "neg"})  # what languages apply to a vector and a number alike

@@ -6,9 +6,9 @@ The schedules, which say how a tensor is walked, are each backend's own and serv
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from webinfer.expr.formula import CONSTANT, Formula, X
+from webinfer.lazy_dataclass import dataclass
 
 COUNT = Formula("count")  # how many elements are joined
 _WHOLE = frozenset({X.name, CONSTANT, "abs", "neg", "+", "-", "*"})  # what keeps whole numbers whole

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.dims import has_size, hint_of, tracing
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ cannot be told from an error there. What is known before is checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, SizeConstant, Value
+from webinfer.lazy_dataclass import dataclass
 
 _AXES = ("gather", "gather_elements")  # whose second input counts along an axis of the first
 _SAME = ("identity", "reshape")  # what leaves elements as they are

@@ -18,12 +18,12 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import IO, Any
 
 from webinfer.errors import IntegrityError, LimitError, ModelFormatError
 from webinfer.host.hub import is_of_hub
 from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.lazy_dataclass import dataclass
 
 CHUNK = 1 << 18  # bytes between two progress reports
 MAX_BYTES = 1 << 34  # of a decoded file

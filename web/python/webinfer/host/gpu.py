@@ -8,12 +8,12 @@ known here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError
 from webinfer.host.coroutines import driven
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tensor import Tensor
 
 # Limits that a device is asked to raise as far as its adapter goes, by their WebGPU names.

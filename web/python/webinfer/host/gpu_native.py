@@ -9,7 +9,6 @@ import ctypes
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -21,6 +20,7 @@ from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, Pipe
 from webinfer.host.gpu_native_adapter import chosen_adapter
 from webinfer.host.gpu_native_program import NativeProgram
 from webinfer.host.gpu_native_types import read_types
+from webinfer.lazy_dataclass import dataclass
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
 NATIVE_NAMES = {"subgroups": "subgroup"}  # features that wgpu calls otherwise than WebGPU does

@@ -7,10 +7,10 @@ no knowledge of graphs, models or backends.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from webinfer.host.pictures import Pixels, SizeCheck
+from webinfer.lazy_dataclass import dataclass
 from webinfer.spans import LargeFile
 
 Progress = Callable[["ProgressEvent"], None]

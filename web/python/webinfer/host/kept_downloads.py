@@ -16,9 +16,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
+
+from webinfer.lazy_dataclass import dataclass
 
 try:
     import fcntl

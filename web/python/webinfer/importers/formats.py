@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from webinfer.importers.core.other_files import BYTE_ORDER_MARK, HEAD, archive_k
 from webinfer.importers.core.outline import Outline, StoredWeight
 from webinfer.importers.core.partial_evaluation import KnownValues
 from webinfer.importers.readers.archive import is_archive, unpack
+from webinfer.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from webinfer.importers.core.caches import Caches

@@ -8,11 +8,11 @@ import json
 import os
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from webinfer.lab.errors import LabError
+from webinfer.lazy_dataclass import dataclass
 
 VARIABLE = "WEBINFER_LAB"
 ANSWER_S = 20.0

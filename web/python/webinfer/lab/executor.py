@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent import futures
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -25,6 +25,7 @@ from webinfer.lab.addresses import devices as devices_of
 from webinfer.lab.device import Device, device
 from webinfer.lab.errors import DeviceGoneError, LabError, NoDeviceError
 from webinfer.lab.session import DeviceSession
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.session.waiting import SyncSession, load_sync

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from webinfer.backends import registry
@@ -13,6 +12,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, InputError
 from webinfer.host.interface import Progress
 from webinfer.lab.errors import error_of
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.inputs import TensorInfo
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.reports import Profile

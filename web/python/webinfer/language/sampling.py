@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.errors import InputError
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import real_number, whole_number
 
 MAX_VOCABULARY = 1 << 20

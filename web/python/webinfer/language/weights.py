@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 
 from webinfer.host.hub import located
 from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.registry import known_model, locate_model
 from webinfer.session.loading import opened
 from webinfer.spans import FileSpan

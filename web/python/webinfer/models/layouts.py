@@ -5,7 +5,7 @@ Source: the graphs that MediaPipe runs around these models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from webinfer.lazy_dataclass import dataclass
 
 Three = tuple[float, float, float]
 

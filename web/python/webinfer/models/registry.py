@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from webinfer.errors import IntegrityError, ModelFormatError
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.labels import COCO, COCO_NUMBERS
 from webinfer.models.layouts import (
     BLAZEFACE_FULL_RANGE,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, declare, eight_bit, moved_bytes, need
 

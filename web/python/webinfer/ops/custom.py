@@ -10,12 +10,13 @@ import enum
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.errors import InputError, ShapeError, WebinferError
 from webinfer.graph.ir import Node, Op, TensorType
 from webinfer.graph.printer import safe_name
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tensor import Tensor, buffer_of
 
 

@@ -7,10 +7,10 @@ NonMaxSuppressionCalculator (WEIGHTED, INTERSECTION_OVER_UNION).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import all_real, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
@@ -13,6 +12,7 @@ from webinfer.expr.broadcast import broadcast_reads
 from webinfer.expr.formula import TRUTHS, A, B, Formula, X
 from webinfer.expr.kernel import Kernel, Kind
 from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance, TypeRule
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import (
     EXACT,

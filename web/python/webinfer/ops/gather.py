@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.dtypes import DType
@@ -16,6 +15,7 @@ from webinfer.errors import ShapeError
 from webinfer.expr.formula import Formula, equal, select
 from webinfer.expr.kernel import Kernel, Kind, Table, Tensor, along, axes, largest, lengths, sizes, total, within
 from webinfer.graph.ir import Case, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 from webinfer.ops.strides import row_major
 

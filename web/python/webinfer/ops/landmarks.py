@@ -6,13 +6,13 @@ Source: google-ai-edge/mediapipe, mediapipe/util/tflite/operations, version 2 of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
 from webinfer.expr import formula as f
 from webinfer.expr.formula import Formula
 from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, lengths, real, reals, sizes, whole
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import all_real, declare, elementwise_cost, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]

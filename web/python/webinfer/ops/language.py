@@ -6,13 +6,13 @@ import enum
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.attention import MAX_WIDTH
 from webinfer.ops.registry import EXACT, TRANSCENDENTAL, declare, moved_bytes, need
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import quantized_conv_case, short_conv_case
 from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, broadcast, declare, is_stored, moved_bytes, need

@@ -10,13 +10,13 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import ShapeError
 from webinfer.expr.formula import Formula, clamp, select
 from webinfer.expr.kernel import Kernel, Tensor, axes, element, sizes
 from webinfer.graph.ir import Case, Op, TensorType
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.expr.formula import equal, select
 from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, element, lengths, sizes
 from webinfer.graph.ir import Case, Op, TensorType
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import EXACT, declare, move_cost, need
 
 Inputs = Sequence[TensorType | None]

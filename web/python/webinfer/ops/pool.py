@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.expr.formula import Formula, equal, select
 from webinfer.expr.kernel import Axis, Kernel, Kind, Size, Tensor, along, axes, element, largest, lengths, sizes, whole
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import window_size
 from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, move_cost, moved_bytes, need

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import declare, moved_bytes, need
 

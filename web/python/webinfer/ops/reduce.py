@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.expr.formula import X, log, sqrt
 from webinfer.expr.reduction import COUNT, Join, ReductionRow
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, result_alike, same_elements
 
 Inputs = Sequence[TensorType | None]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Cost, Op, Quantization, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 
 LARGEST = 3.4028234663852886e38  # finite float32
 OPS: dict[str, Op] = {}

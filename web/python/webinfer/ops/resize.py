@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
@@ -12,6 +11,7 @@ from webinfer.expr.formula import Formula
 from webinfer.expr.kernel import Kernel, Kind, Size, Tensor, axes, lengths, real, reals, sizes, whole
 from webinfer.graph.dims import has_size, hint_of
 from webinfer.graph.ir import Case, Cost, Op, TensorType
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]

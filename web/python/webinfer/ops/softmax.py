@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.registry import declare, eight_bit, moved_bytes, need, real_or_stored, result_alike
 
 Inputs = Sequence[TensorType | None]

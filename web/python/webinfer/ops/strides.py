@@ -8,7 +8,8 @@ Backends need one kernel for all of transpose, slice, expand, tile, reverse, con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

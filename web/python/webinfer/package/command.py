@@ -6,8 +6,8 @@ The functions are short, so that they are written here instruction by instructio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from webinfer.lazy_dataclass import dataclass
 from webinfer.package.module import IS_MEMORY, Module, signed, unsigned
 from webinfer.package.pruning import with_imports
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, cast
 
 from webinfer.backends.base import Executor
@@ -28,6 +28,7 @@ from webinfer.kernel_constants import (
     THREAD_POOL_NAP_MS,
     THREAD_POOL_POISONED_WORD,
 )
+from webinfer.lazy_dataclass import dataclass
 from webinfer.package.container import Writer
 from webinfer.package.module import Module
 from webinfer.package.open_sizes import open_axes, regimes_of

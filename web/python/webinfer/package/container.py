@@ -17,10 +17,11 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.errors import IntegrityError, LimitError, ModelFormatError
+from webinfer.lazy_dataclass import dataclass
 
 MAGIC = b"webinfer"
 VERSION = 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from webinfer.graph.ir import Graph
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.gpu_image import picture_passes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from webinfer.importers.core.outline import Outline, OutlineNode, StoredWeight
+from webinfer.lazy_dataclass import dataclass
 from webinfer.page.model_graph import plain_bytes
 
 MAX_SHOWN = 256 << 20  # bytes of weights of two models that are compared number by number

@@ -20,18 +20,20 @@ import webinfer
 from webinfer.backends.base import GpuExecutor, KernelExecutor
 from webinfer.backends.registry import AUTO, ROWS, Row, able, candidates
 from webinfer.codegen.templates import preload_templates
+from webinfer.lazy_dataclass import compile_all
 from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import entry_name
 from webinfer.tasks import TASKS
 
 
 def preload() -> list[str]:
-    """The names of the engine's modules that are imported now, and all shader templates compiled.
+    """The names of the engine's modules that are imported now; shader templates and dataclasses are compiled.
 
     What is there now is never looked at again by the garbage collector.
     """
     names = list(_imported(webinfer.__path__, "webinfer."))
     preload_templates()
+    compile_all()
     random.seed(0)  # so that the same engine gives the same snapshot
     gc.collect()
     gc.freeze()

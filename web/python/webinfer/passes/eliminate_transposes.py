@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.passes.eliminate_dead import eliminate_dead

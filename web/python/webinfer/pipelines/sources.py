@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 
 # suffixes of files that a folder is searched for, by what the task takes
 SUFFIXES = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.kernel_constants import MEMORY_SPARE_BYTES
+from webinfer.lazy_dataclass import dataclass
 
 ALIGNMENT = 16  # bytes: one v128
 SPARE = MEMORY_SPARE_BYTES  # readable bytes after every block, so that kernels may load whole vectors at an end

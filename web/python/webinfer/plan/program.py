@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from webinfer.errors import KernelError
@@ -19,6 +18,7 @@ from webinfer.kernel_constants import (
     PROGRAM_RECORD_WORDS,
     PROGRAM_VERSION,
 )
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan.blocks import Argument, Ref, Step
 
 _TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int, Size), "f32": (float, int, Size)}

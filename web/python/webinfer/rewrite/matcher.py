@@ -10,11 +10,11 @@ import dataclasses
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.patterns import Call, Match, Pattern, Product, Scalar, Variable

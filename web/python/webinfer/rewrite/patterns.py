@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import EllipsisType
 from typing import Any
 
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.graph.queries import scalar_constant
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.rewrite.facts import POWERS, Factor, Facts, is_plain
 

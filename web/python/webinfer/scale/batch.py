@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.host.interface import ProgressEvent
+from webinfer.lazy_dataclass import dataclass
 from webinfer.scale.columns import ERROR, read_batch, with_results
 from webinfer.scale.engines import ENGINES
 from webinfer.scale.parts import Parts, alone

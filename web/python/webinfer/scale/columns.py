@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import InputError
+from webinfer.lazy_dataclass import dataclass
 
 ERROR = "error"  # the column that says what was wrong with a row
 ITEM = "item"  # the column of a list

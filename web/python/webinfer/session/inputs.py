@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from webinfer.backends import registry
@@ -21,6 +20,7 @@ from webinfer.graph.ir import Graph, Quantization, Value
 from webinfer.graph.positions import Axis
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, PageArray
+from webinfer.lazy_dataclass import dataclass
 from webinfer.packing import from_inner, to_inner
 from webinfer.tensor import Tensor, buffer_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import chosen, files_beside, format_name, metadata, read_model, signature_names, unpacked
 from webinfer.importers.core.partial_evaluation import DataDependentValue, Key, KnownValues, OpenSizes
 from webinfer.importers.formats import is_package
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
 from webinfer.session.bound_inputs import Values, checked_values, decided, with_constants
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number

@@ -7,7 +7,7 @@ more plan. What cannot be read with symbols gets a plan for each set of sizes, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from webinfer.backends import registry
@@ -18,6 +18,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.trace import Trace
 from webinfer.host.interface import Host
 from webinfer.importers.core.partial_evaluation import DataDependentValue
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import MAX_PACKAGED_REGIMES, MAX_REGIMES
 
 MAX_FAILURES = 2  # of reading with symbols, one after the other; then a model is not read so again

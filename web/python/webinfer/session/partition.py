@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tensor import Tensor
 
 

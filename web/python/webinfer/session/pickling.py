@@ -12,13 +12,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Generic, Protocol, TypeVar
 
 from webinfer.errors import InputError, IntegrityError
 from webinfer.graph.made import MadeGraph
 from webinfer.host import current
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.plan_cache import WithPostprocessing
 
 KEPT = 4  # models that a process keeps open for pickles to come, the ones used last

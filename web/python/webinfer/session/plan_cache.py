@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends import registry
@@ -18,6 +17,7 @@ from webinfer.graph.deferred import DeferredGraph
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host
 from webinfer.importers.core.partial_evaluation import OpenSizes
+from webinfer.lazy_dataclass import dataclass
 
 
 class OpenGraph(Graph):

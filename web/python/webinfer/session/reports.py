@@ -6,10 +6,11 @@ import html
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.roofline import Peaks
 
 SAMPLES = 5

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, BuildOptions, PlanRow
 from webinfer.errors import WebinferError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.inputs import info_of, zeros
 from webinfer.session.selection import LoadOptions
 

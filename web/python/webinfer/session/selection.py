@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions, Executor, PlanEntry, TunableBackend
@@ -27,6 +27,7 @@ from webinfer.errors import (
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.backend_benchmark import FALLBACK_ERRORS, BackendBenchmark
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
 from webinfer.session.stages import StagedExecutor, StagedGraph

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.state import Variables
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import sub
 
 from webinfer.backends.base import Executor
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.elementwise import QUANTIZE
 from webinfer.session.reports import table
 from webinfer.tensor import Tensor

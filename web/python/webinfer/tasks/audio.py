@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import whole_number
 from webinfer.tasks.last_plan import LastPlan
 

@@ -12,7 +12,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -22,6 +22,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import InputError, IntegrityError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.registry import known_model
 from webinfer.session.loading import fetched
 from webinfer.session.loop_lock import LoopLock, LoopLocked, one_loop_at_a_time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -12,6 +12,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number

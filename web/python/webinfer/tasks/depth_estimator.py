@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import IMAGENET, Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.plan_cache import WithPostprocessing

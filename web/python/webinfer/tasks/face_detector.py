@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import BLAZEFACE, SsdLayout
 from webinfer.session.loading import load
 from webinfer.session.options import real_number, threshold

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import FACE_MESH
 from webinfer.tasks.base import NO_SIZE, Box, Size
 from webinfer.tasks.crop import Region

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -14,6 +13,7 @@ from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.loading import load
 from webinfer.session.options import whole_number
 from webinfer.session.plan_cache import WithPostprocessing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from webinfer.errors import ModelFormatError
@@ -12,6 +12,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.importers import metadata
 from webinfer.importers.readers.archive import is_archive, unpack
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.loading import fetched_source, load
 from webinfer.session.session import Session
 from webinfer.tasks.base import ResultField

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
 from webinfer.backends.base import GpuExecutor
@@ -14,6 +14,7 @@ from webinfer.codegen.prelude import Access, Param, Slot, f32, pack, u32
 from webinfer.codegen.templates import render
 from webinfer.errors import InputError
 from webinfer.host.gpu import GpuPainter, GpuTensor, PipelineSpec
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.session import Session
 from webinfer.tasks.crop import InputSpec, Region
 from webinfer.tasks.gpu_image import WORKGROUP, gpu_pictures, picture_params

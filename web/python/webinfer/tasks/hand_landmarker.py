@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import HAND, PALM
 from webinfer.tasks.base import NO_SIZE, Box, ResultField, Size
 from webinfer.tasks.crop import Region

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import RECROP
 from webinfer.tasks.base import NO_SIZE, Box, ResultField, ResultSchema, Size, Task, Thing
 from webinfer.tasks.crop import Crop, Region

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
 from webinfer.host.pictures import PixelLayout, array_picture
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tasks.crop import Border, Crop, Sampling
 from webinfer.tasks.sampled import Sampled, sampled
 from webinfer.tasks.workspace import Workspace

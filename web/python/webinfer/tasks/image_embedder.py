@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
@@ -11,6 +10,7 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import Pixels
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema

@@ -9,7 +9,7 @@ import array
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, overload
 
@@ -18,6 +18,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import PictureInput
 from webinfer.session.loading import load
 from webinfer.session.options import threshold, whole_number

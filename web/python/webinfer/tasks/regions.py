@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tasks.base import Box
 from webinfer.tasks.crop import Region
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
@@ -13,6 +12,7 @@ from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.loading import load
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session

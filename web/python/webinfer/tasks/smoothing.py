@@ -8,11 +8,12 @@ from __future__ import annotations
 import array
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tasks.last_plan import LastPlan
 
 SPEED_CUTOFF = 1.0  # Hz, of the filter of speeds

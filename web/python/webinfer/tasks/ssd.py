@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import SsdLayout
 from webinfer.models.registry import known_model
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, ResultField, ResultSchema, Task

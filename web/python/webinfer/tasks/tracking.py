@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.options import FINITE, real_number
 from webinfer.tasks.base import Box, PictureTask, Size
 

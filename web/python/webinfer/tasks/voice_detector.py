@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -13,6 +12,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.session.loading import load
 from webinfer.session.options import real_number
 from webinfer.session.session import Session

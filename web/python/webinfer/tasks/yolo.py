@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import Pixels
 from webinfer.tasks.pixels import picture_size, real, take_pixels
 

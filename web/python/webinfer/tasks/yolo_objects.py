@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.models.layouts import PictureInput
 from webinfer.tasks.base import Box, Keypoint
 from webinfer.tasks.crop import Border, Crop, InputSpec, Region

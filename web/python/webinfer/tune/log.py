@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from webinfer.errors import ModelFormatError
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tune.search import Winner
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from webinfer.lazy_dataclass import dataclass
 
 ROUNDS = 3  # interleaved; a candidate's median counts
 MARGIN = 0.03  # share by which a candidate must beat the default: less is noise

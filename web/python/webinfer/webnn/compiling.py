@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.backends import registry
@@ -12,6 +12,7 @@ from webinfer.backends.webgpu.compilation import build
 from webinfer.errors import UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.passes.pipeline import optimize
 from webinfer.session.selection import LoadOptions, choose
 

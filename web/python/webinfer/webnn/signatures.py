@@ -14,7 +14,8 @@ list.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from webinfer.lazy_dataclass import dataclass
 
 MAX_RANK = 8
 FLOAT = ("float32", "float16")

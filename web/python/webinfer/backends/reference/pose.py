@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required
 from webinfer.graph.ir import Node, Op
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import pose as ops
 from webinfer.ops.pose import EDGES, KEYPOINTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from webinfer.backends.wasm.kernel_table import KERNELS
@@ -13,6 +13,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import KernelError
 from webinfer.graph.dims import has_size, tracing
 from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.aliasing import find_aliases
 from webinfer.lowering.appended import Appended
 from webinfer.ops.movement import TRANSPOSE

@@ -8,12 +8,12 @@ the next run is read. Only a place that is outgrown is copied, into one twice as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import StateInput
 from webinfer.backends.wasm.memory import LINE, KernelMemory
 from webinfer.host.interface import Kernels
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.followed_graph import Number, as_json
 from webinfer.plan.blocks import SPARE, Block
 

@@ -5,10 +5,11 @@ megabytes at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.memory import pointers
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan.blocks import Block, Kind, Ref, Step
 
 # Bytes that one turn of the load brings in, its largest weight aside: small beside the weights of models for which

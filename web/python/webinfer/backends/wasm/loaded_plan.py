@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from webinfer.backends.base import InPlace, KernelExecutor, MemoryReport, PageExecutor, StateInput
@@ -12,6 +12,7 @@ from webinfer.backends.wasm.thread_count import ThreadCountController
 from webinfer.errors import ClosedError, KernelError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan import program
 from webinfer.tensor import Tensor
 

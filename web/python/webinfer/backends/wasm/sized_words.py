@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, Protocol
 
 from webinfer.backends.base import BindableExecutor, InPlace, StateInput
@@ -20,6 +20,7 @@ from webinfer.errors import InputError, LimitError, OutOfMemoryError
 from webinfer.graph.ir import Value
 from webinfer.host.interface import Kernels
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.followed_graph import Number, as_json
 from webinfer.plan import arena
 from webinfer.plan.blocks import ALIGNMENT, Block

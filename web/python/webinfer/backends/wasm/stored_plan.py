@@ -8,7 +8,7 @@ those of another kernel build are no plan.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, probe_anew
@@ -19,6 +19,7 @@ from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.graph.stored_types import type_of
 from webinfer.host.interface import Host, Kernels
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT
 from webinfer.plan.plan_bytes import pack, unpack

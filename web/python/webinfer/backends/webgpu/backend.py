@@ -1,7 +1,6 @@
 """What the registry knows of the WebGPU backend: how graphs are built and tuned, and plans stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import (
@@ -28,6 +27,7 @@ from webinfer.graph.ir import Cost, Graph, Node, TensorType, Tolerance, Value
 from webinfer.graph.trace import Trace
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.appended import Appended
 from webinfer.ops.custom import CustomOp, Form
 

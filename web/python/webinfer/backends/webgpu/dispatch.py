@@ -6,7 +6,7 @@ Here is no device and no operator: `schedule` gives the sources memory, `pipelin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from webinfer.backends.webgpu.device_size import MEASURED, cores_of
@@ -17,6 +17,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.dims import maximum
 from webinfer.graph.ir import Node, Value
+from webinfer.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from webinfer.host.gpu import GpuDevice, GpuOffer

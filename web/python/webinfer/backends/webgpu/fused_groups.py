@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.fusion import MAX_PRODUCTS, Fusion, Share
@@ -24,6 +23,7 @@ from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node
 from webinfer.graph.queries import scalar_constant
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import conv, matmul, movement, normalization, pool, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation

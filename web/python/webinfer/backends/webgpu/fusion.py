@@ -5,12 +5,12 @@ residual, as one dispatch: how its work is divided, and whether it pays. The dis
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.lowerings.variants import tuning_key, typical
 from webinfer.graph.ir import Node, Value
+from webinfer.lazy_dataclass import dataclass
 
 MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
 MAX_SHARES = 8  # shares that a tuner is asked to time

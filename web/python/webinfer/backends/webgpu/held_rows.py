@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from webinfer.errors import DeviceLostError, WebinferError
 from webinfer.host.coroutines import driven
 from webinfer.host.gpu import GpuProgram, GpuTensor, SharedBuffer, SpacedSpan
 from webinfer.host.interface import Progress
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.followed_graph import Number, as_json
 from webinfer.tensor import Tensor
 

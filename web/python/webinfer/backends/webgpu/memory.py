@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan.arena import most_live
 
 

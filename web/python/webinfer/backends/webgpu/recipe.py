@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import BufferBinding, MemoryReport
 from webinfer.host.gpu import PipelineSpec, Span
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

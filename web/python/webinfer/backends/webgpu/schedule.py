@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from webinfer.backends.webgpu.aliasing import bindable_aliases
 from webinfer.backends.webgpu.chains import find_chains
@@ -37,6 +37,7 @@ from webinfer.graph.dims import has_size, with_sizes
 from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
 from webinfer.graph.trace import AskedAboutSpareError
 from webinfer.host.gpu import PipelineSpec
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.appended import Appended
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.ops.custom import CustomOp

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.webgpu.recipe import Order, Recipe
+from webinfer.lazy_dataclass import dataclass
 from webinfer.spans import FileSpan
 
 Mark = tuple[bytes, int]  # of a buffer's contents, and its bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from webinfer.backends.base import BufferBinding, MemoryReport, PlanRow, probe_anew
@@ -20,6 +20,7 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.graph.stored_types import can_be_stored, ends_form, ends_of
 from webinfer.host.gpu import GpuDevice, PipelineSpec, Span
 from webinfer.host.interface import Host
+from webinfer.lazy_dataclass import dataclass
 from webinfer.plan.plan_bytes import pack, unpack
 from webinfer.tensor import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from webinfer.backends.base import Executor
@@ -21,6 +21,7 @@ from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice, GpuOffer
 from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.lazy_dataclass import dataclass
 from webinfer.tune.log import About, Log, TuningReport, Verdict, tuned_of
 from webinfer.tune.search import Run, Trial, Winner, beats, compare, search
 from webinfer.tune.single_node import graph_of_nodes, random_values

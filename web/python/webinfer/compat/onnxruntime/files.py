@@ -6,11 +6,11 @@ The fields of ModelProto and GraphProto that hold these are walked; all others a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from webinfer.compat.onnxruntime.types import type_number
+from webinfer.lazy_dataclass import dataclass
 
 # numbers of fields: from ModelProto to the initializers, to the sizes of inputs, to nodes
 GRAPH, NODE, INITIALIZER, INPUT, OUTPUT = 7, 1, 5, 11, 12

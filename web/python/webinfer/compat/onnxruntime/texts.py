@@ -8,12 +8,13 @@ texts, or casts them, stays refused. ZipMap's maps are made of its input, a tens
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.compat.onnxruntime import files
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, failure
 from webinfer.compat.onnxruntime.types import tensor_type
+from webinfer.lazy_dataclass import dataclass
 
 STRING, INT64, FLOAT = 8, 7, 1  # of TensorProto.DataType
 VALUE_INFO = 13  # of GraphProto

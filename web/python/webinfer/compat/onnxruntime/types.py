@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.dtypes import DType
+from webinfer.lazy_dataclass import dataclass
 
 # NumPy's name, the name in "tensor(…)", and the number in onnx.TensorProto
 _TYPES = (

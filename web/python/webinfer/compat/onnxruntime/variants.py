@@ -10,7 +10,6 @@ variant of the file that has only those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import webinfer
@@ -18,6 +17,7 @@ from webinfer.compat.onnxruntime import files
 from webinfer.compat.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented, failure
 from webinfer.compat.onnxruntime.types import numpy_name, tensor_type
 from webinfer.dtypes import DType
+from webinfer.lazy_dataclass import dataclass
 
 MAX_SESSIONS = 4  # of one model; each has the weights once
 TENSOR, SEQUENCE, _MAP, SPARSE, _OPTIONAL = 1, 4, 5, 8, 9  # of TypeProto

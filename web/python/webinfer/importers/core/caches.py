@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from webinfer.lazy_dataclass import dataclass
 
 Declared = tuple[int | str, ...]  # sizes as the file says them: a number, a name, or "" for nothing
 

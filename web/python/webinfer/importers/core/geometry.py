@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_STRIDE
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.spans import Span, span_of
 from webinfer.importers.core.steps import QUANTIZED
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import movement as mv
 
 

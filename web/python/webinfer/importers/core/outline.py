@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.dtypes import DType
+from webinfer.lazy_dataclass import dataclass
 
 MAX_LISTED = 16  # numbers of an attribute that are shown
 MAX_TEXT = 200  # characters of an attribute or a fact

@@ -7,11 +7,12 @@ session then runs the graph up to that value and imports the model again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Graph, Value
+from webinfer.lazy_dataclass import dataclass
 
 Key = tuple[
     int, int

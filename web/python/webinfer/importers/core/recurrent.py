@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.core.steps import Steps
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops.activation import Activation

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from webinfer.dtypes import DType
 from webinfer.graph.dims import has_size, hint_of
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.core.operation import BaseOperation
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.elementwise import ADD
 
 LEAST_TABLE = 512  # numbers that a range of an open size is cut from, at least: twice a sentence

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.graph.ir import Graph, State, TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)

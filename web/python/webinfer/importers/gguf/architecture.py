@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.gguf.container import GgufFile
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.attention import MAX_WIDTH
 
 # architecture -> whether the elements of a pair that turns lie side by side

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_TENSOR_BYTES, MAX_TENSORS, within
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.language import BlockType
 from webinfer.spans import FileSpan
 

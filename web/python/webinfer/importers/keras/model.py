@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_DEPTH, MAX_OPERATORS, within
 from webinfer.importers.tfjs.model import damaged, part, parts
+from webinfer.lazy_dataclass import dataclass
 
 SEQUENTIAL = "Sequential"
 MODELS = ("Functional", "Model", SEQUENTIAL)  # class names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.dtypes import DType
@@ -16,6 +16,7 @@ from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.keras.model import LayerInfo, ModelInfo, layer_of
 from webinfer.importers.tfjs.model import damaged
+from webinfer.lazy_dataclass import dataclass
 
 _MOST_ALIKE = 1000  # weights of one name in layers of one name
 Path = tuple[str, ...]  # names of the models and layers around a layer, and its own

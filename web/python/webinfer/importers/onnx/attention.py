@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, TensorType, Value
@@ -17,6 +16,7 @@ from webinfer.importers.core.limits import within
 from webinfer.importers.onnx.elementwise import tanh_gelu
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
 from webinfer.ops import matmul as mm

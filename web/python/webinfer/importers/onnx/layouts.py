@@ -8,9 +8,9 @@ give views in their turn, so that most transposes are never written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.graph.ir import TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 
 
 class View(Value):

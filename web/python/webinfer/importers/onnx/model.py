@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.errors import ModelFormatError
@@ -18,6 +18,7 @@ from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_DEPTH, MAX_OPERATORS, MAX_TENSORS, within
 from webinfer.importers.core.other_files import protobuf_kind
 from webinfer.importers.readers.protobuf import BYTES, FIXED32, fields, real, signed, text, varints
+from webinfer.lazy_dataclass import dataclass
 
 MAX_DIMS = 64  # sizes that one tensor lists; more than MAX_RANK is refused when it is used
 MAX_FUNCTIONS = 10_000

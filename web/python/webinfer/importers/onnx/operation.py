@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from webinfer.dtypes import DType, round_to_f32
@@ -18,6 +18,7 @@ from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.onnx.layouts import Arranged, View, arranged, channels_last, inverse
 from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, NodeInfo
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of
+from webinfer.lazy_dataclass import dataclass
 
 Scope = ChainMap[str, Value]
 Attributes = Mapping[str, Attribute]

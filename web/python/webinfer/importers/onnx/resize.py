@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.dims import Size
@@ -18,6 +17,7 @@ from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, check_bytes, within
 from webinfer.importers.onnx.layouts import Arranged, arranged, channels_last
 from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, resize
 from webinfer.ops import movement as mv

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import MAX_NODES, within
 from webinfer.importers.onnx.operation import Operation
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, reduce
 from webinfer.ops.registry import NoAttrs

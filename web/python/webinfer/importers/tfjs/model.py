@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, TypeVar
 
 from webinfer.errors import ModelFormatError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_OPERATORS, MAX_SUBGRAPHS, within
+from webinfer.lazy_dataclass import dataclass
 
 Kind = TypeVar("Kind")
 MAX_FILES = 10_000

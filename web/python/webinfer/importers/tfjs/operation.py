@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections import ChainMap
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from webinfer.dtypes import DType
@@ -20,6 +20,7 @@ from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tfjs.model import GraphInfo, NodeInfo
 from webinfer.importers.tfjs.order import Order
+from webinfer.lazy_dataclass import dataclass
 
 Scope = ChainMap[str, Value]
 # TensorFlow.js has these types alone.

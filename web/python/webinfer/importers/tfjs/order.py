@@ -6,11 +6,12 @@ A loop's nodes lie between its Enter and Exit nodes. They form a frame of their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_DEPTH, within
 from webinfer.importers.tfjs.model import GraphInfo, NodeInfo, damaged
+from webinfer.lazy_dataclass import dataclass
 
 Side = tuple[str, bool]  # the key of a condition, and which of its two ways
 MAX_SIDES = 64

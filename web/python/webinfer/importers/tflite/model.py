@@ -8,7 +8,6 @@ it is read. What an operator makes of it is for the converters.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
@@ -36,6 +35,7 @@ from webinfer.importers.tflite.schema import (
     TENSOR_TYPES,
 )
 from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements
+from webinfer.lazy_dataclass import dataclass
 from webinfer.packing import file_bytes, spread, to_inner
 
 

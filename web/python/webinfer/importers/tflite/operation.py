@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from webinfer.dtypes import DType
@@ -18,6 +18,7 @@ from webinfer.importers.core.steps import CLAMPS, QUANTIZED
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, TensorInfo
 from webinfer.importers.tflite.schema import ACTIVATIONS, PADDINGS, SCHEMA
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
 from webinfer.ops.dynamic_range import ROUND_ROWS, RoundRowsAttrs

@@ -6,13 +6,13 @@ The state starts at zero and lives from run to run, as LiteRT's does, until the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.core.limits import MAX_TIME_STEPS
 from webinfer.importers.tflite import fixed_functions as fixed
 from webinfer.importers.tflite.operation import Operation, Row
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, matmul
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs

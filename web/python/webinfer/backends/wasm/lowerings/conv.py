@@ -7,7 +7,6 @@ A tuner overrides the choice: `candidates` lists the tiles of a node, `tuning_ke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import winograd
@@ -25,6 +24,7 @@ from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_con
 from webinfer.backends.wasm.lowerings.windows import geometry_of, image_sizes, window_of
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.kernel_constants import IMAGE_TILE_COLUMNS
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import conv as ops
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Arguments, Ref

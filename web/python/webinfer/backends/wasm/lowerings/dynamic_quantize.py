@@ -4,11 +4,10 @@ four to six nodes over whole tensors (DynamicQuantizeLinear, and what follows Ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from webinfer.backends.wasm.builder import Builder
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
 from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.matcher import places

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from operator import mul
 from typing import Any
@@ -14,6 +13,7 @@ from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings.nest import broadcast_strides, nest
 from webinfer.kernel_constants import PROGRAM_RECORD_WORDS
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Argument, Arguments, Ref
 

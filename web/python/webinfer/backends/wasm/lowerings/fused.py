@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import partial
 
 from webinfer.backends.wasm.builder import Builder, Lower
@@ -11,6 +10,7 @@ from webinfer.backends.wasm.lowerings.dynamic_quantize import dynamic_step, find
 from webinfer.backends.wasm.lowerings.product_epilogue import find_product_ends, product_with_gelu
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.graph.ir import Graph, Node
+from webinfer.lazy_dataclass import dataclass
 from webinfer.rewrite.facts import Facts
 
 

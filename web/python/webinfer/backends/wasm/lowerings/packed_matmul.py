@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, flip_of, floats
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
@@ -12,6 +10,7 @@ from webinfer.backends.wasm.lowerings.products import activation_args
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.affine import is_scaled_by_column, is_stored, zeros_of
 from webinfer.ops import matmul as matmul_ops
 from webinfer.ops import packed_matmul as ops

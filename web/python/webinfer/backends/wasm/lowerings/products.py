@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.constants import expand_constant
@@ -19,6 +18,7 @@ from webinfer.kernel_constants import (
     ACTIVATION_TANH,
     VECTOR_LANES,
 )
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.plan.blocks import Arguments, Ref
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.affine import byte_zero, floats, integers
 from webinfer.backends.wasm.lowerings.each_product import Batch, each_product
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Node, Value
 from webinfer.kernel_constants import Q8_COLUMNS, Q8_HEAD_BYTES
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.affine import is_stored, scale_of, zeros_of
 from webinfer.plan.blocks import Arguments, Ref
 

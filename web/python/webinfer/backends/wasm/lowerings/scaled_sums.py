@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.conv import After, depthwise_conv2d, fixed_window
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.ir import Node, Value
 from webinfer.kernel_constants import VECTOR_LANES
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import conv
 from webinfer.ops.activation import Activation
 from webinfer.rewrite.facts import Facts, is_plain

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue
@@ -20,6 +20,7 @@ from webinfer.kernel_constants import (
     WINOGRAD_SQUARE,
     WINOGRAD_TILES,
 )
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import conv as ops
 from webinfer.plan.blocks import Arguments, Ref
 

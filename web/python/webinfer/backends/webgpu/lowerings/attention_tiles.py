@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.graph.dims import Size
 from webinfer.graph.ir import Node
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.attention import by_heads
 
 MAX_TILES = 8  # that a tuner is asked to time

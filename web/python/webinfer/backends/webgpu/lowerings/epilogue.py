@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from webinfer.backends.webgpu.dispatch import (
@@ -28,6 +28,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.affine import is_scaled_by_column
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.matmul import MatmulAttrs

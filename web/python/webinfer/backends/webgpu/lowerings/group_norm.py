@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
@@ -22,6 +21,7 @@ from webinfer.backends.webgpu.lowerings.moments import parts_of_moments
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 
 ACTIVATIONS = frozenset({Activation.NONE, Activation.RELU, Activation.RELU6, Activation.SILU})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Scratch, Source, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.epilogue import Late, Product, Residual, destination
@@ -11,6 +10,7 @@ from webinfer.backends.webgpu.lowerings.variants import Tile
 from webinfer.codegen.prelude import Param, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 
 # Variables of a product that leaves its epilogue to another dispatch.

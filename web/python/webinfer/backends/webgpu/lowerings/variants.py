@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.lowerings import attention_tiles
 from webinfer.graph.ir import Node
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.matmul import matrix_sizes
 
