@@ -48,6 +48,8 @@ def _run(name: str, options: list[str]) -> int:
     os.chdir(ROOT)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     verb = VERBS[name]
+    if name.split()[0] in ("judge", "measure"):
+        os.environ.setdefault("WEBINFER_PLANS", "off")  # of the engine as it is, not of what an earlier run stored
     if verb.groups:
         from build_scripts.setup.environment import ensure_groups
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
+os.environ["WEBINFER_PLANS"] = "off"  # tests change the engine under a process, and mean what they load
 # Generators of test modules, with what puts each back to where it stood when all modules had been imported.
 _drawn_from: list[tuple[Any, Any]] = []
 

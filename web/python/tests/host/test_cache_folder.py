@@ -104,3 +104,19 @@ def test_no_place_for_a_key_means_that_nothing_is_stored(
     monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
     remember("x", b"1")
     assert kept("x") is None
+
+
+def test_what_was_not_used_for_longest_goes_when_a_kind_has_too_many_or_too_large_files(
+    places: tuple[Path, Path],
+) -> None:
+    folder, _ = places
+    remember("other", bytes(5000))
+    for i in range(4):
+        remember(f"plan-{i}", bytes(1000), "plan-", kept=4, kept_bytes=10_000)
+        os.utime(folder / f"plan-{i}", (i, i))
+    assert kept("plan-0") is not None  # used now
+    remember("plan-4", bytes(1000), "plan-", kept=4, kept_bytes=10_000)
+    assert sorted(file.name for file in folder.iterdir()) == ["other", "plan-0", "plan-2", "plan-3", "plan-4"]
+    os.utime(folder / "plan-0", (10, 10))
+    remember("plan-5", bytes(2000), "plan-", kept=4, kept_bytes=3_500)
+    assert sorted(file.name for file in folder.iterdir()) == ["other", "plan-4", "plan-5"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,7 +112,8 @@ def test_machine_code_of_another_compiler_is_made_anew(cache: Path, module: Path
 
 def test_machine_code_of_few_modules_is_kept(cache: Path) -> None:
     for number in range(5):
-        cache_folder.remember(f"machine-code.{number}", b"code", 3)
+        cache_folder.remember(f"machine-code.{number}", b"code", "machine-code.", 3)
+        os.utime(cache / f"machine-code.{number}", (number, number))
     assert sorted(file.name for file in cache.iterdir()) == [f"machine-code.{number}" for number in (2, 3, 4)]
 
 

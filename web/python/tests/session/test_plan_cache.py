@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -211,6 +215,67 @@ def test_a_damaged_tuning_log_is_ignored_replaced_and_told(host: Visitor, caplog
         np.testing.assert_allclose(answer(session), want, rtol=1e-5)
     assert unsealed(name, host.store[name]) is not None
     assert {record.message for record in caplog.records} == {f"{name} was stored here and is damaged; it is made anew"}
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_a_script_stores_its_plan_before_load_returns(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if backend == "webgpu":
+        RingTarget(backend).demand()
+    host = Visitor(script=True)
+    with run(webinfer.load(model(), host=host, backend=backend)) as first:
+        want = answer(first)
+    assert host.place
+    monkeypatch.setattr(loading, "read_model", None)  # a call would fail
+    with run(webinfer.load(model(), host=host, backend=backend)) as second:
+        assert type(second.executor) in (RestoredExecutor, RestoredProgram)
+        np.testing.assert_array_equal(answer(second), want)
+
+
+def test_no_kernel_is_timed_where_nothing_goes_on_behind_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "tune", None)  # a call would fail
+    host = Visitor(script=True)
+    for kind in (WasmExecutor, RestoredExecutor):
+        with run(webinfer.load(model(4), host=host, backend="wasm", tuning_ms=150)) as session:
+            assert type(session.executor) is kind
+    assert list(host.store) == [host.place]
+
+
+def test_custom_operators_keep_plans_from_being_stored() -> None:
+    host = Visitor(script=True)
+    webinfer.register_operator("my.plan_cache", wgsl="load_x(i)", reference=lambda x: x)
+    try:
+        run(webinfer.load(model(), host=host, backend="wasm")).close()
+        assert not host.store
+    finally:
+        webinfer.unregister_operator("my.plan_cache")
+
+
+RESTORED = """
+import sys, webinfer
+with webinfer.load_sync(sys.argv[1], backend="wasm") as session:
+    print(type(session.executor).__name__, "webinfer.ops" in sys.modules)
+"""
+
+
+def test_the_second_process_restores_the_plan_of_the_first_without_importing_operators(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model())
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(webinfer.__file__).parents[1]),
+        "WEBINFER_CACHE": str(tmp_path / "cache"),
+        "XDG_CONFIG_HOME": str(tmp_path / "own"),
+    }
+
+    def process(plans: str) -> str:
+        given = [sys.executable, "-c", RESTORED, str(file)]
+        told = subprocess.run(given, env=environment | {"WEBINFER_PLANS": plans}, capture_output=True, text=True)
+        assert told.returncode == 0, told.stderr
+        return told.stdout.strip()
+
+    assert process("") == "WasmExecutor True"
+    assert process("") == "RestoredExecutor False"
+    assert process("off") == "WasmExecutor True"
 
 
 def test_hosts_without_an_identity_store_nothing() -> None:

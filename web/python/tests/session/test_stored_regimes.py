@@ -45,6 +45,18 @@ async def visited(host: Visitor, model: bytes, rows: list[Any], **options: Any) 
     return session, found
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_script_stores_plans_with_symbols_before_its_run_returns(name: str) -> None:
+    make, rows = MODELS[name]
+    host = Visitor(script=True)
+    first, wanted = visit(host, make(), rows)
+    second, found = visit(host, make(), rows)
+    equal(found, wanted)
+    assert type(second.executor).__name__ == "RestoredRegime"
+    first.close()
+    second.close()
+
+
 def visit(host: Visitor, model: bytes, rows: list[Any], **options: Any) -> tuple[Session, list[Any]]:
     return run(visited(host, model, rows, **options))
 

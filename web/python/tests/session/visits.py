@@ -17,10 +17,11 @@ from webinfer.session.session import Session
 
 
 class Visitor(NativeHost):
-    """A host that keeps what it is told to in memory, as one engine of one site."""
+    """A host that keeps what it is told to in memory, as one engine of one site; or of one machine with `script`."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: bool = False) -> None:
         super().__init__()
+        self.settles_later = not script
         self.engine, self.store = "engine 1", dict[str, bytes]()
 
     def identity(self) -> str:

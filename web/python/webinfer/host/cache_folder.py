@@ -15,6 +15,8 @@ import os
 import secrets
 import stat
 import sys
+import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,6 +40,8 @@ def recall(name: str) -> memoryview | None:
         stored = memoryview(file.read_bytes())
         head, code, data = stored[:4], stored[4 : 4 + CODE_BYTES], stored[4 + CODE_BYTES :]
         if head == MAGIC and hmac.compare_digest(code, _code(key, name, data)):
+            with suppress(OSError):
+                os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))  # when it was used, for `remember`
             return data
         if head != EARLIER:
             log.warning("%s was stored here and is damaged or not of this user; it is made anew", name)
@@ -47,20 +51,24 @@ def recall(name: str) -> memoryview | None:
     return None
 
 
-def remember(name: str, data: bytes, kept: int | None = None) -> None:
+def remember(name: str, data: bytes, kind: str = "", kept: int = 0, kept_bytes: int = 0) -> None:
     """Stores bytes; a folder that cannot be written or is not used is no failure.
 
-    Of the files whose names begin as this one does, up to the first point, only the newest `kept` stay.
+    Of the files whose names begin with `kind`, only the `kept` ones that were used last stay, of `kept_bytes` together.
     """
     place = folder()
     if place is None or (key := _key(_settings())) is None:
         return
     try:
         write_whole(place / name, MAGIC + _code(key, name, memoryview(data)) + data)
-        if kept is not None:
-            others = sorted(place.glob(f"{name.partition('.')[0]}.*"), key=lambda file: -file.stat().st_mtime_ns)
-            for file in others[kept:]:
-                file.unlink()
+        if kind:
+            found = [entry for entry in os.scandir(place) if entry.name.startswith(kind) and entry.name != name]
+            others = sorted(((entry.stat(), entry.path) for entry in found), key=lambda other: -other[0].st_atime_ns)
+            total = len(data)
+            for number, (told, path) in enumerate(others, start=1):
+                total += told.st_size
+                if number >= kept or (kept_bytes and total > kept_bytes):
+                    os.unlink(path)
     except OSError as error:
         debug(1, f"cannot remember {name}: {error}")
 

@@ -97,7 +97,7 @@ def _machine_code(kind: str, data: bytes) -> wasmtime.Module:
         except wasmtime.WasmtimeError as error:
             debug(1, f"stored machine code {place} does not fit here: {error}")
     module = _compiled(data)
-    cache_folder.remember(place, bytes(module.serialize()), MAX_STORED)
+    cache_folder.remember(place, bytes(module.serialize()), f"{kind}.", MAX_STORED)
     return module
 
 

@@ -12,7 +12,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -27,8 +27,12 @@ from webinfer.host.pictures import Pixels, SizeCheck, python_picture
 from webinfer.host.progress_bar import shown
 from webinfer.host.urls import beside
 from webinfer.host.whole_files import mapped
+from webinfer.version import VERSION
 
 SCHEMES = ("http://", "https://")
+STARTED_NS = time.time_ns()  # files of the engine that are newer may not be what this process imported
+PLANS = "plan-"  # begins the names of stored plans
+MAX_PLANS, MAX_PLAN_BYTES = 200, 512 << 20  # that the cache folder keeps, those used last
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
 
@@ -268,8 +272,11 @@ class NativeHost:
         return hashlib.sha256(f"{_processor()} wasmtime".encode()).hexdigest()[:16]
 
     def identity(self) -> str:
-        """The empty text: sources may change under a process."""
-        return ""
+        """A hash of the names, sizes and times of the engine's files, by which Python knows its compiled modules too.
+
+        Empty if one of them changed after this process started, or $WEBINFER_PLANS is "off": no plans are stored then.
+        """
+        return "" if os.environ.get("WEBINFER_PLANS", "").lower() in cache_folder.OFF else _identity(os.getpid())
 
     async def recall(self, name: str) -> str | None:
         """The text under this name in the user's cache folder, or None."""
@@ -286,7 +293,44 @@ class NativeHost:
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes in the user's cache folder; a folder that cannot be written is no failure."""
-        cache_folder.remember(name, data)
+        if name.startswith(PLANS):
+            cache_folder.remember(name, data, PLANS, MAX_PLANS, MAX_PLAN_BYTES)
+        else:
+            cache_folder.remember(name, data)
+
+
+@lru_cache(maxsize=1)
+def _identity(process: int) -> str:
+    """As `NativeHost.identity`, asked once a process, whose number tells a child of fork() from its parent."""
+    package = Path(__file__).resolve().parent.parent
+    checkout = package.parents[2] / "build" / "kernels", package.parents[1] / "shaders"
+    named = [Path(folder) for folder in [os.environ.get("WEBINFER_KERNELS")] if folder]
+    return identity_of((package, *checkout, *named))
+
+
+def identity_of(folders: Iterable[Path]) -> str:
+    """A hash of names, sizes and times of the files below these folders; "" if one is newer than this process."""
+    digest, newest = hashlib.sha256(VERSION.encode()), 0
+    for folder in folders:
+        for file in _files(folder):
+            told = file.stat()
+            newest = max(newest, told.st_mtime_ns)
+            digest.update(f"{file.path} {told.st_size} {told.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16] if newest < STARTED_NS else ""
+
+
+def _files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    """The files below a folder that the engine reads: not compiled modules, which Python writes."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files(entry.path)
+        elif not entry.name.endswith(".pyc"):
+            yield entry
 
 
 @lru_cache(maxsize=1)

@@ -149,6 +149,7 @@ class PaperHost:
     """A host that reads files as `host` does, with stand-ins for kernels and GPU. It remembers a tuning log, if any."""
 
     name = "paper"
+    settles_later = False
 
     def __init__(
         self,

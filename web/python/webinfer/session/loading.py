@@ -228,6 +228,7 @@ class _Loading:
         source = self.source
         special = self.shapes is not None or self.dequantize or self.rounding or signature is not None
         special = special or bool(self.values)
+        special = special or (not isinstance(source, MadeGraph) and is_package(source.data))  # compiled already
 
         def read() -> Graph:
             return self._read(self.shapes, signature, variables)

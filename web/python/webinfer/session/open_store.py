@@ -1,6 +1,6 @@
 """Plans with symbols from one visit to the next: what an earlier visit stored is taken before a model is read.
 
-They are stored when nobody waits, a while after the last one was made.
+They are stored when nobody waits, a while after the last one was made; at once where a script's calls are all there is.
 """
 
 from __future__ import annotations
@@ -49,9 +49,14 @@ class OpenStore:
                 debug(1, f"{self._graph.name}: stored plans cannot be used: {type(error).__name__}: {error}")
         return None
 
+    async def at_once(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Has `work` done, which stores, where nothing goes on behind a call."""
+        if self._entry is not None and not self._host.settles_later:
+            await _quietly(work, self._graph.name)
+
     def later(self, work: Callable[[], Awaitable[None]]) -> None:
         """Has `work` done, which stores, when no plan was made for a while; not if the loop ends before."""
-        if self._entry is None:
+        if self._entry is None or not self._host.settles_later:
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -7,6 +7,7 @@ what is in their bytes, is the backends' matter.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -56,9 +57,9 @@ async def open_graph(
     If a plan of this very engine was found, the graph's nodes are read on first use. Of a model whose sizes are open
     there is an `OpenGraph`.
     """
-    identity = host.identity()
     storing = registry.storing_plans(order)
-    if not identity or not storing:
+    custom = sys.modules.get("webinfer.ops.custom")  # what the caller registered may be another thing next time
+    if not storing or (custom is not None and custom.CUSTOM) or not (identity := host.identity()):
         return read(), None
     entry = PlanEntry(entry_name(sha256 or await _hashed(parts, host), extension))
     for row in storing:

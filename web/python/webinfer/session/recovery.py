@@ -141,7 +141,8 @@ class LiveExecutor:
         if (found := self._others.take(_key(shapes))) is None:
             if (restored := await self._store.restored(read_open)) is not None:
                 self._open_plans.take_over(*restored)
-            if (plan := self._open_plans.find(shapes)) is None:
+            is_new = (plan := self._open_plans.find(shapes)) is None
+            if is_new:
                 plan = await self._open_plan(shapes, read_open)
                 self._store.later(lambda: self._store_plans(read_open))
             if plan is not None:
@@ -149,6 +150,8 @@ class LiveExecutor:
                 self._keep(now)
                 self._bound, self._positions = plan.executor, plan.executor.positions()
                 self._selection = Selection(plan.executor, plan.reason)
+                if is_new:
+                    await self._store.at_once(self._store_made)
                 return
             graph = read()
             options = replace(self._options_of(graph), progress=None, beside=self._beside())
@@ -202,9 +205,13 @@ class LiveExecutor:
             shapes = {value.name: value.type.shape for value in self.ends.inputs}
             if self._bound is None and self._open_plans.find(shapes) is None:
                 await self._open_plan(shapes, read)
-            plans = [one for one in self._open_plans.executors() if one.backend == selection.executor.backend]
-            if plans:
-                await self._store.store(plans, selection.reason)
+            await self._store_made()
+
+    async def _store_made(self) -> None:
+        """Stores the plans with symbols that there are for the backend in use."""
+        plans = [one for one in self._open_plans.executors() if one.backend == self.selection.executor.backend]
+        if plans:
+            await self._store.store(plans, self.selection.reason)
 
     async def open_plan(
         self, shapes: Shapes, read: Callable[[Shapes], Graph], made: Callable[[Executor], None]

@@ -79,9 +79,12 @@ class WasmBackend(BindingBackend):
     def deserialize(self, data: Any, identity: str) -> StoredPlan | StoredRegimes | None:
         """The plan in these bytes, if they are whole and this engine's."""
         from webinfer.backends.wasm.stored_plan import deserialize
+
+        if (plan := deserialize(data, identity)) is not None:
+            return plan
         from webinfer.backends.wasm.stored_regimes import MAGIC
 
-        return deserialize(data, identity) or StoredRegimes.read("wasm", MAGIC, data, identity)
+        return StoredRegimes.read("wasm", MAGIC, data, identity)
 
     def serialize_open(self, executors: Sequence[Executor], host: Host, about: Mapping[str, Any]) -> bytes:
         """The bytes to store of those that lie in one memory with the last one."""

@@ -1,29 +1,31 @@
-"""From a graph to an executor: a stored plan, or one compiled now, on a kernel instance that fits the engine."""
+"""From a graph to an executor: a stored plan, or one compiled now, on a kernel instance that fits the engine.
+
+What lowers is imported when a graph is compiled: a process that restores plans starts without it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import Executor, PlanEntry, ReadGraph, RegimeExecutor, StoredRegimes
-from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import LoadedPlan
 from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
-from webinfer.backends.wasm.open_plan import Followed, OpenExecutor
 from webinfer.backends.wasm.stored_plan import THREADS, RestoredExecutor, WasmStoredPlan, requirements, serialize
-from webinfer.backends.wasm.stored_regimes import restored_open
 from webinfer.backends.wasm.thread_teams import better_thread_count, open_threads
-from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
-from webinfer.graph.trace import AskedAboutSpareError, Trace
 from webinfer.host.interface import Host, Kernels, Progress
-from webinfer.lowering.appended import are_lowered, find_appended
+
+if TYPE_CHECKING:
+    from webinfer.backends.wasm.builder import Builder
+    from webinfer.backends.wasm.executor import WasmExecutor
+    from webinfer.backends.wasm.open_plan import OpenExecutor
+    from webinfer.graph.trace import Trace
 
 TUNING_MS = 200.0
 QUIET_S = 2.0  # after a load, before what nobody waits for begins
@@ -47,13 +49,16 @@ async def build(
 
     `tuned` names kernels by tuning key; None takes those that won on this device, if there is an entry. With an
     entry the plan is stored for the next visit: two seconds later, when kernels have been timed for up to
-    `tuning_ms`. What wins then is in the stored plan, not in this one.
+    `tuning_ms`. What wins then is in the stored plan, not in this one. Where nothing goes on between a script's calls,
+    it is stored at once, and no kernel is timed.
 
     The plan goes into the memory of an executor of `beside` if one fits, or as a guest into that of
     `shared_memory_with`, another model's executor.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
+    if not host.settles_later:
+        tuning_ms = 0
     if entry is None and tuned is None and (joined := _beside(graph, host, isa, threads, beside)) is not None:
         return joined
     if (memory := _shared_memory(shared_memory_with, isa, threads)) is not None:
@@ -63,6 +68,8 @@ async def build(
             pass
     recalled = None
     if tuned is None and entry is not None and not entry.plans and tuning_ms > 0:
+        from webinfer.backends.wasm.tuning import recall_tuned
+
         recalled = asyncio.ensure_future(recall_tuned(graph, host))  # while threads start
     found = [plan.threads for plan in entry.plans if isinstance(plan, WasmStoredPlan)] if entry is not None else []
     kernels = await open_threads(host, isa, threads, *found)
@@ -78,6 +85,9 @@ async def build_open(
 
     Raises:  as `build`
     """
+    from webinfer.backends.wasm.executor import build_of, can_share
+    from webinfer.backends.wasm.open_plan import Followed, OpenExecutor
+
     if not can_share(graph) or graph.states:
         return None
     memory = None
@@ -110,6 +120,10 @@ async def build_open(
 
 def _lowered(graph: Graph, trace: Trace, build: str) -> Builder:
     """The graph's steps; caches have room to grow, unless packages are made or something cannot skip the room."""
+    from webinfer.backends.wasm.executor import lower_graph
+    from webinfer.graph.trace import AskedAboutSpareError
+    from webinfer.lowering.appended import are_lowered, find_appended
+
     appended = [] if trace.may_close else find_appended(graph, trace)
     if appended:
         with suppress(AskedAboutSpareError):
@@ -126,6 +140,8 @@ async def restore_open(
 
     Raises:  as `restored_open`; BackendUnavailableError
     """
+    from webinfer.backends.wasm.stored_regimes import restored_open
+
     kernels = await open_threads(host, None, threads, stored.facts["fits"][THREADS])
     try:
         fits = stored.facts["fits"] == requirements(host, kernels, tuned=False)
@@ -140,9 +156,14 @@ async def restore_open(
 
 def _shared_memory(shared_memory_with: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
     """The memory of another model's plan in which one more may lie."""
-    if not isinstance(shared_memory_with, (WasmExecutor, RestoredExecutor)) or shared_memory_with.closed:
+    if shared_memory_with is None:
         return None
-    if isinstance(shared_memory_with, WasmExecutor) and not shared_memory_with.shareable:
+    if not isinstance(shared_memory_with, RestoredExecutor):
+        from webinfer.backends.wasm.executor import WasmExecutor
+
+        if not isinstance(shared_memory_with, WasmExecutor) or not shared_memory_with.shareable:
+            return None
+    if shared_memory_with.closed:
         return None
     memory, kernels = shared_memory_with.memory_of_kernels, shared_memory_with.kernels
     suits = isa in (None, kernels.isa) and threads in (None, kernels.threads)
@@ -169,13 +190,15 @@ async def _built(
             raise KernelError(
                 f"the kernel module has interface {found}, the engine needs {KERNELS.abi}; rebuild both together"
             )
-        stored = entry.take(WasmStoredPlan) if entry is not None else None
-        if entry is not None and stored is not None:
+        if entry is not None and (stored := entry.take(WasmStoredPlan)) is not None:
             if stored.fits == requirements(host, kernels, tuning_ms > 0):
                 restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew, memory)
                 if stored.untried or free:
                     _store_later(restored, host, entry.name, stored.tuned, tuning_ms, free, bool(stored.untried))
                 return restored
+        from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
+        from webinfer.backends.wasm.tuning import recall_tuned
+
         if tuned is None:
             wanted = entry is not None and tuning_ms > 0
             tuned = await (recalled or recall_tuned(graph, host)) if wanted else {}
@@ -190,6 +213,7 @@ async def _built(
         raise
     if entry is not None:
         _store_later(executor, host, entry.name, tuned, tuning_ms, free)
+        await _store_at_once(executor, host, entry.name, tuned)
     return executor
 
 
@@ -197,6 +221,10 @@ def _beside(
     graph: Graph, host: Host, isa: str | None, threads: int | None, beside: Sequence[Executor]
 ) -> WasmExecutor | None:
     """The graph compiled into the memory of another plan of its model; None if there is none that suits it."""
+    if not beside:
+        return None
+    from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, lower_graph
+
     for other in reversed(beside):
         memory = other.memory_of_kernels if isinstance(other, LoadedPlan) and other.shareable else None
         kernels = memory.kernels if memory is not None else None
@@ -218,6 +246,8 @@ def _beside(
 
 async def _compile_anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:
     """The graph with default kernels, on one thread."""
+    from webinfer.backends.wasm.executor import WasmExecutor
+
     executor = await build(graph, host, isa=isa, threads=1, tuned={})
     assert isinstance(executor, WasmExecutor)  # without an entry nothing is restored
     return executor
@@ -229,8 +259,12 @@ def _store_later(
 ) -> None:  # fmt: skip
     """Tunes and stores when nobody waits; if the loop ends before, or the session is closed, nothing is stored.
 
+    Nothing where no work goes on behind a call.
+
     `free`: more threads may be taken where they are faster now; `due`: it is to be stored whether they are or not.
     """
+    if not host.settles_later:
+        return
     loop = asyncio.get_running_loop()
 
     async def work() -> None:
@@ -250,11 +284,23 @@ def _store_later(
     loop.call_later(QUIET_S, start)
 
 
+async def _store_at_once(executor: WasmExecutor, host: Host, name: str, tuned: Mapping[str, str]) -> None:
+    """Where nothing goes on behind a call: stores the plan before the script ends."""
+    if not host.settles_later:
+        try:
+            await _store(executor, host, name, tuned, tuning_ms=0)
+        except WebinferError as error:
+            debug(1, f"the plan of {executor.layout.name} is not stored: {error}")
+
+
 async def _tune_and_store(
     executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float,
     team: Kernels | None,
 ) -> None:  # fmt: skip
     """Stores the plan, compiled anew for a `team` that is faster or with kernels that won."""
+    from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
+    from webinfer.backends.wasm.tuning import tune
+
     graph, kernels, made = executor.graph, executor.kernels, None
     try:
         winners, untried = await tune(graph, host, kernels.isa, tuning_ms)
@@ -263,11 +309,17 @@ async def _tune_and_store(
         if team is not None or winners != tuned:
             team = team or await host.kernels(kernels.isa, kernels.threads)
             made = WasmExecutor(graph, host, team, lower_graph(graph, build_of(team), winners))
-        best = made or executor
-        fits = requirements(host, best.kernels, tuning_ms > 0)
-        await host.remember_bytes(name, serialize(best, fits, winners, untried))
+        await _store(made or executor, host, name, winners, tuning_ms, untried)
     finally:
         if made is not None:
             made.close()
         elif team is not None:
             team.close()
+
+
+async def _store(
+    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float,
+    untried: int = 0,
+) -> None:  # fmt: skip
+    fits = requirements(host, executor.kernels, tuning_ms > 0)
+    await host.remember_bytes(name, serialize(executor, fits, tuned, untried))

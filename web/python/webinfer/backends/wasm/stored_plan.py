@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, probe_anew
-from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.memory import KernelMemory
@@ -24,6 +23,9 @@ from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT
 from webinfer.plan.plan_bytes import pack, unpack
 from webinfer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from webinfer.backends.wasm.executor import WasmExecutor
 
 MAGIC = b"WIP2"
 THREADS = 3  # where their number stands in what a plan was made for

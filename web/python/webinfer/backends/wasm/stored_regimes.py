@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import Executor, PlanRow, ReadGraph, StoredRegimes, probe_anew
-from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.memory import Held, KernelMemory
-from webinfer.backends.wasm.open_plan import OpenExecutor
 from webinfer.backends.wasm.restored_words import RestoredSizedExecutor, RestoredWords
 from webinfer.backends.wasm.stored_plan import MAX_BYTES
 from webinfer.errors import ModelFormatError
@@ -27,12 +25,18 @@ from webinfer.plan.blocks import ALIGNMENT
 from webinfer.plan.plan_bytes import pack
 from webinfer.tensor import Tensor
 
+if TYPE_CHECKING:
+    from webinfer.backends.wasm.executor import WasmExecutor
+    from webinfer.backends.wasm.open_plan import OpenExecutor
+
 MAGIC = b"WIR1"
-CompileAnew = Callable[[Graph, Host, str], Awaitable[WasmExecutor]]
+CompileAnew = Callable[[Graph, Host, str], Awaitable["WasmExecutor"]]
 
 
 def serialize_open(executors: Sequence[Executor], fits: Sequence[Any], about: Mapping[str, Any]) -> bytes:
     """The bytes to store of the plans with symbols that lie where the last one does; none where they are too large."""
+    from webinfer.backends.wasm.open_plan import OpenExecutor  # and lowerings with it, which restoring does without
+
     plans = [one for one in executors if isinstance(one, OpenExecutor | RestoredRegime) and not one.closed]
     memory = plans[-1].memory_of_kernels if plans else None
     kernels = memory.kernels if memory is not None else None

@@ -55,7 +55,10 @@ async def opened(
         return restored
     tuner = Tuner(graph, host, device, log)
     executor = await tuner.compiled(tuner.tuned(), progress, ahead=ahead)
-    _store_later(executor, host, entry.name, fits())
+    if host.settles_later:
+        _store_later(executor, host, entry.name, fits())
+    else:
+        await _store(executor, host, entry.name, fits())
     return executor
 
 
@@ -77,18 +80,19 @@ def _store_later(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any
     """Stores a plan when nobody waits; not if the loop ends before, or the session is closed."""
     loop = asyncio.get_running_loop()
 
-    async def store() -> None:
-        data = serialize(executor, fits)
-        if data:
-            await host.remember_bytes(name, data)
-
     def start() -> None:
         if not executor.closed and not executor.lost:
-            task = loop.create_task(store())
+            task = loop.create_task(_store(executor, host, name, fits))
             _later.add(task)
             task.add_done_callback(_later.discard)
 
     loop.call_later(QUIET_S, start)
+
+
+async def _store(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any]) -> None:
+    data = serialize(executor, fits)
+    if data:
+        await host.remember_bytes(name, data)
 
 
 async def build(
