@@ -69,6 +69,46 @@ def test_a_weight_lies_in_memory_once(name: str, backend: str) -> None:
     assert weights.nbytes <= constants <= weights.nbytes * 1.05 + SPARE
 
 
+OWN = np.random.default_rng(4)
+STORED = OWN.integers(-128, 128, (96, 64, 1, 1))
+BY_OUTPUT = {"s": OWN.uniform(0.002, 0.02, 96).astype(np.float32), "z": OWN.integers(-9, 9, 96).astype(np.int8)}
+BY_ONE = {"s": np.float32(0.011).reshape(()), "z": np.uint8(121).reshape(())}
+# name -> (weights, scales and zero points, height and width, bytes of a weight)
+POINTWISE: dict[str, tuple[np.ndarray, dict[str, np.ndarray], tuple[int | str, int | str], int]] = {
+    "a scale for each output": (STORED.astype(np.int8), BY_OUTPUT, (5, 7), 1),
+    "one scale, unsigned": ((STORED + 128).astype(np.uint8), BY_ONE, (5, 7), 1),
+    "open sizes": (STORED.astype(np.int8), BY_OUTPUT, ("h", "w"), 1),
+    "one pixel": (STORED.astype(np.int8), BY_OUTPUT, (1, 1), 4),
+}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_weights_of_bytes_stay_bytes_in_convolutions_of_single_pixels(name: str) -> None:
+    weights, steps, size, each = POINTWISE[name]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["real"], axis=0),
+        helper.make_node("Conv", ["x", "real", "b"], ["c"]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    constants = {"w": weights, **steps, "b": OWN.normal(size=96).astype(np.float32)}
+    tensors = [numpy_helper.from_array(data, constant) for constant, data in constants.items()]
+    ends = [
+        helper.make_tensor_value_info(end, TensorProto.FLOAT, [1, channels, *size])
+        for end, channels in (("x", 64), ("y", 96))
+    ]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], tensors)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    zero, scale = (steps[key].astype(np.float64).reshape(-1, 1) for key in "zs")
+    real = (weights[:, :, 0, 0] - zero) * scale
+    with webinfer.load_sync(data, backend="wasm") as session:
+        for height, width in ((5, 7), (4, 9), (20, 3)) if "h" in size else (size,):
+            x = OWN.normal(size=(1, 64, height, width)).astype(np.float32)
+            wanted = np.einsum("oc,nchw->nohw", real, x) + constants["b"].reshape(1, -1, 1, 1)
+            found = session.run({"x": x})["y"].numpy()
+            np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+        assert weights.size * each <= session.memory().constants <= weights.size * each * 1.15 + SPARE
+
+
 def test_weights_come_and_go_while_they_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_steps, "TURN_BYTES", 64 << 10)
     side, count = 64, 40
