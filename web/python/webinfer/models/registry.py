@@ -104,6 +104,7 @@ _ROWS = (
     KnownModel(
         "palm_detection_full", "palm_detection_full.tflite", "palm-detection", MEDIAPIPE,
         "1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54", PALM.input, PALM,
+        other_editions=("2f25e740121983f68ffc05f99991d524dc0ea812134f6316a26125816941ee85",),  # npm @mediapipe/hands
     ),
     KnownModel(
         "palm_detection_lite", "palm_detection_lite.tflite", "palm-detection", MEDIAPIPE,
@@ -126,6 +127,7 @@ _ROWS = (
     KnownModel(
         "pose_detection", "pose_detection.tflite", "pose-detection", MEDIAPIPE,
         "9ba9dd3d42efaaba86b4ff0122b06f29c4122e756b329d89dca1e297fd8f866c", BODY.input, BODY,
+        other_editions=("a63c614bef30d35947f13be361820b1e4e3bec9cfeebf4d11216a18373108e85",),  # npm @mediapipe/holistic
     ),
     KnownModel(
         "pose_landmark_full", "pose_landmark_full.tflite", "pose-landmarks", MEDIAPIPE,
