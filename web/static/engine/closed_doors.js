@@ -2,6 +2,13 @@
 // in this browser: stored plans, tunings and weights, which later visits run. They cannot be brought back: what is deleted
 // are the browser's own properties, and a worker, which would have them anew, cannot be started from here any more. The
 // page starts the engine's threads alone (engine_threads.js).
+//
+// Why not a worker of an opaque origin, measured in Chromium 156: one from a data: address is never isolated, so that it
+// has no shared memory. A frame with sandbox="allow-scripts" and allow="cross-origin-isolated" keeps isolation, and so does
+// a classic worker that it starts from a blob: address (a module worker does not start there); storage is closed to both.
+// But that worker shares no memory with the page's threads, and every file of the engine must come with CORS headers, which
+// many static hosts do not send: there, code from links would not run at all. What these lines leave of the worker's names
+// was read one by one there: nothing that stores, and no other realm.
 
 const GLOBALS = [
   "caches", "CacheStorage", "Cache", "indexedDB", "IDBFactory", "Worker", "SharedWorker", "BroadcastChannel", "WebSocketStream",
