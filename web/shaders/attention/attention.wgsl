@@ -9,6 +9,8 @@
 //   neighbouring rows apart in memory banks; a row's invocations meet in `shared_tops`, three barriers a block.
 //   Key k lies in slot k % 4 * KEYS / 4 + k / 4: an invocation has four neighbouring keys, and neighbours other slots.
 //   With `skips`, blocks of keys that the mask hides from all rows of a workgroup are left out: causal and windowed masks.
+//   With `cached`, q [1, Q, H, D] meets a cache: k [G, CAPACITY/8, D, 8] and v [G, CAPACITY, D]; place says the position of
+//   the first query and how many count. A query sees the keys up to its own position; y is 0 for those that do not count.
 //   With `ahead`, values are on their way while logits are computed, and the next keys while values are summed.
 //   Loops are written out, `unroll_d` quads of a logit and `unroll_k` quads of keys at a time: places in workgroup memory
 //   are then known but for the row, and no index is checked again and again.
@@ -86,13 +88,31 @@ $$ endif
 // The larger one; a NaN is none.
 fn larger(a: f32, b: f32) -> f32 { return select(a, b, b > a); }
 
-// Quad i of a block of keys or values that begins with key `first`; behind the last key, its own once more.
-fn key_quad(at: u32, first: u32, i: u32) -> vec4<f32> {
-    return quad_k(at + min(first + i / D4, params.keys - 1u) * params.k_row, i % D4);
+// Quad i of a block of keys or values that begins with key `first`; behind the last of `keys`, its own once more.
+$$ if cached
+// Elements i / 2 % D of four keys, in the order in which they lie.
+fn key_quad(at: u32, first: u32, i: u32, keys: u32) -> vec4<f32> {
+    let eight = min(first + i / (8u * D4) * 8u, params.keys - 8u);
+    return load4_k((at + eight * params.k_row) / 4u + i % (8u * D4));
 }
-fn value_quad(at: u32, first: u32, i: u32) -> vec4<f32> {
-    return quad_v(at + min(first + i / E4, params.keys - 1u) * params.v_row, i % E4);
+$$ else
+fn key_quad(at: u32, first: u32, i: u32, keys: u32) -> vec4<f32> {
+    return quad_k(at + min(first + i / D4, keys - 1u) * params.k_row, i % D4);
 }
+$$ endif
+fn value_quad(at: u32, first: u32, i: u32, keys: u32) -> vec4<f32> {
+    return quad_v(at + min(first + i / E4, keys - 1u) * params.v_row, i % E4);
+}
+$$ if cached
+
+// How many queries count, and how many keys the one of this number sees.
+fn counting() -> u32 {
+    let first = load_place(0u);
+    let some = min(load_place(1u), i32(params.queries));
+    return u32(select(some, 0, first < 0 || some < 1 || some > i32(params.keys) - first));
+}
+fn seen_by(query: u32) -> u32 { return select(0u, u32(load_place(0u)) + query + 1u, query < counting()); }
+$$ endif
 
 {$ include "_each_workgroup.wgsl" $}
 
@@ -123,6 +143,9 @@ fn compute(unit: u32, local: u32) {
     $$ endfor
     $$ for i in range(per_rows)
     let row{{ i }} = ty + {{ i }}u * TY;
+    $$ if cached
+    let end{{ i }} = seen_by(first_row + row{{ i }});
+    $$ endif
     var top{{ i }} = LOWEST;
     var total{{ i }} = 0.0;
     $$ if masked
@@ -133,11 +156,17 @@ fn compute(unit: u32, local: u32) {
     var y{{ i }}_{{ j }} = vec4<f32>();
     $$ endfor
     $$ endfor
+    $$ if cached
+    // The last query that counts sees the most keys.
+    let keys = select(0u, seen_by(min(first_row + ROWS, counting()) - 1u), first_row < counting());
+    $$ else
+    let keys = params.keys;
+    $$ endif
     $$ for b in range(k_loads)
-    var next_k{{ b }} = key_quad(at_k, 0u, local + {{ b * wg }}u);
+    var next_k{{ b }} = key_quad(at_k, 0u, local + {{ b * wg }}u, keys);
     $$ endfor
 
-    for (var first = 0u; first < params.keys; first += KEYS) {
+    for (var first = 0u; first < keys; first += KEYS) {
         $$ if skips
         // Hidden is what weighs nothing, whatever its logit: -inf, or a very low number beside a logit that is none.
         $$ for i in range(per_rows)
@@ -150,7 +179,7 @@ fn compute(unit: u32, local: u32) {
         $$ endfor
         if (workgroupUniformLoad(&visible) != first + 1u) {
             $$ for b in range(k_loads)
-            next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+            next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u, keys);
             $$ endfor
             continue;
         }
@@ -163,15 +192,20 @@ fn compute(unit: u32, local: u32) {
             $$ else
             {
             $$ endif
+                $$ if cached
+                let e = i / 2u % (4u * D4);
+                block_kv[e % 4u * (KEYS / 4u) + i / (8u * D4) * 2u + i % 2u][e / 4u] = next_k{{ b }};
+                $$ else
                 let key = i / D4;
                 block_kv[key % 4u * (KEYS / 4u) + key / 4u][i % D4] = next_k{{ b }};
+                $$ endif
             }
         }
         $$ endfor
         workgroupBarrier();
         $$ if ahead
         $$ for b in range(v_loads)
-        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u);
+        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u, keys);
         $$ endfor
         $$ endif
 
@@ -198,7 +232,11 @@ fn compute(unit: u32, local: u32) {
                     let k{{ c }} = block_kv[{{ c }}u * (KEYS / 4u) + tx + {{ j }}u * TX][d + {{ u }}u];
                     $$ endfor
                     $$ for c in range(4)
+                    $$ if cached
+                    let t{{ c }} = k{{ c }};
+                    $$ else
                     let t{{ c }} = vec4<f32>(k0[{{ c }}], k1[{{ c }}], k2[{{ c }}], k3[{{ c }}]);
+                    $$ endif
                     $$ endfor
                     $$ for c in range(4)
                     $$ for i in range(per_rows)
@@ -220,13 +258,16 @@ fn compute(unit: u32, local: u32) {
 
         // The largest logit of each row. Keys behind the last one count as hidden.
         $$ for j in range(quads_keys)
-        let seen{{ j }} = vec4<u32>(first + 4u * (tx + {{ j }}u * TX)) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.keys);
+        let key{{ j }} = vec4<u32>(first + 4u * (tx + {{ j }}u * TX)) + vec4<u32>(0u, 1u, 2u, 3u);
         $$ endfor
         $$ for i in range(per_rows)
+        $$ for j in range(quads_keys)
+        let seen{{ i }}_{{ j }} = key{{ j }} < vec4<u32>({{ "end" ~ i if cached else "keys" }});
+        $$ endfor
         var own{{ i }} = LOWEST;
         $$ for j in range(quads_keys)
         {
-            let s = select(vec4<f32>(LOWEST), s{{ i }}_{{ j }}, seen{{ j }});
+            let s = select(vec4<f32>(LOWEST), s{{ i }}_{{ j }}, seen{{ i }}_{{ j }});
             own{{ i }} = larger(own{{ i }}, larger(larger(s.x, s.y), larger(s.z, s.w)));
         }
         $$ endfor
@@ -249,7 +290,7 @@ fn compute(unit: u32, local: u32) {
             $$ endfor
             $$ for j in range(quads_keys)
             {
-                let p = select(vec4<f32>(), exp(s{{ i }}_{{ j }} - most), seen{{ j }});
+                let p = select(vec4<f32>(), exp(s{{ i }}_{{ j }} - most), seen{{ i }}_{{ j }});
                 total{{ i }} += p.x + p.y + p.z + p.w;
                 block_p[row{{ i }}][tx + {{ j }}u * TX] = p;
             }
@@ -258,7 +299,7 @@ fn compute(unit: u32, local: u32) {
         $$ endfor
         $$ for b in range(v_loads)
         $$ if not ahead
-        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u);
+        let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u, keys);
         $$ endif
         $$ endfor
         $$ for b in range(v_loads)
@@ -276,7 +317,7 @@ fn compute(unit: u32, local: u32) {
         workgroupBarrier();
         $$ if ahead
         $$ for b in range(k_loads)
-        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u, keys);
         $$ endfor
         $$ endif
 
@@ -306,7 +347,7 @@ fn compute(unit: u32, local: u32) {
         }
         $$ if not ahead
         $$ for b in range(k_loads)
-        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u);
+        next_k{{ b }} = key_quad(at_k, first + KEYS, local + {{ b * wg }}u, keys);
         $$ endfor
         $$ endif
         workgroupBarrier();

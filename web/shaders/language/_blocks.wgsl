@@ -1,8 +1,8 @@
 // _blocks: weights in the blocks of a GGUF file, opened 32 at a time in registers.
 //
-//   open_block(row, at, side): block `at` of the row of weights that begins at byte `row` of w (side 0) or `up` (side 1).
-//   Weight 4j + i of it is quad(b, j)[i] * b.d[j / 4] + b.m[j / 4]. Weights that are floats are float_quad(row, at, j)[i].
-//   Needs: w and, if paired, `up` bound as single words.  Source: the block layouts of the GGUF format
+//   open_block(row, at, side): block `at` of the row of weights that begins at byte `row` of w (side 0), w1 or w2.
+//   Weight 4j + i of it is unpacked(b.q[j])[i] * b.d[j / 4] + b.m[j / 4]; weight_quad(row, at, j, side) are four of them.
+//   Needs: as many of w, w1 and w2 as `matrices` says, bound as single words.  Source: the block layouts of the GGUF format
 
 // BYTES of a block: of 32 weights, of K types 256. MINIMUM 1: it has an offset of its own; FIFTH 1: weights have a fifth
 // bit, which lies apart.
@@ -11,9 +11,9 @@ const MINIMUM: u32 = {{ minimum }}u;
 const FIFTH: u32 = {{ fifth }}u;
 
 fn word(i: u32, side: u32) -> u32 {
-    $$ if paired
-    if (side == 1u) { return load_up(i); }
-    $$ endif
+    $$ for m in range(1, matrices)
+    if (side == {{ m }}u) { return load_w{{ m }}(i); }
+    $$ endfor
     return load_w(i);
 }
 
@@ -36,23 +36,24 @@ fn half_at(b: u32, side: u32) -> f32 {
 }
 
 $$ if layout == "float32"
-fn float_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
+fn weight_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
     let p = (row >> 2u) + 32u * at + 4u * j;
     return bitcast<vec4<f32>>(vec4<u32>(word(p, side), word(p + 1u, side), word(p + 2u, side), word(p + 3u, side)));
 }
 $$ elif layout == "float16"
-fn float_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
+fn weight_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
     let p = (row >> 2u) + 16u * at + 2u * j;
     return vec4<f32>(unpack2x16float(word(p, side)), unpack2x16float(word(p + 1u, side)));
 }
 $$ elif layout == "bfloat16"
-fn float_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
+fn weight_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
     let p = (row >> 2u) + 16u * at + 2u * j;
     let low = word(p, side);
     let high = word(p + 1u, side);
     return bitcast<vec4<f32>>(vec4<u32>(low << 16u, low & 0xffff0000u, high << 16u, high & 0xffff0000u));
 }
 $$ else
+// Packed numbers, and for each half of them their scale and what is added.
 struct Block { q: array<u32, 8>, d: vec2<f32>, m: vec2<f32> }
 $$ endif
 $$ if layout == "small"
@@ -60,15 +61,26 @@ fn fifth_bits(bits: u32) -> u32 {
     return ((bits & 1u) << 4u) | ((bits & 2u) << 11u) | ((bits & 4u) << 18u) | ((bits & 8u) << 25u);
 }
 
-fn open_block(row: u32, at: u32, side: u32) -> Block {
+fn open_scales(row: u32, at: u32, side: u32) -> Block {
     let p = row + at * BYTES;
     let d = half_at(p, side);
     var m = d * select(-8.0, -16.0, FIFTH == 1u);
     if (MINIMUM == 1u) { m = half_at(p + 2u, side); }
-    let behind = p + 2u + 2u * MINIMUM;
+    return Block(array<u32, 8>(), vec2<f32>(d), vec2<f32>(m));
+}
+
+fn packed_quad(row: u32, at: u32, j: u32, side: u32) -> u32 {
+    let p = row + at * BYTES + 2u + 2u * MINIMUM;
+    var bits = 0u;
+    if (FIFTH == 1u) { bits = word_at(p, side) >> (4u * j); }
+    return ((word_at(p + 4u * (FIFTH + j % 4u), side) >> (j & 4u)) & 0x0f0f0f0fu) | fifth_bits(bits);
+}
+
+fn open_block(row: u32, at: u32, side: u32) -> Block {
+    var b = open_scales(row, at, side);
+    let behind = row + at * BYTES + 2u + 2u * MINIMUM;
     var bits = 0u;
     if (FIFTH == 1u) { bits = word_at(behind, side); }
-    var b = Block(array<u32, 8>(), vec2<f32>(d), vec2<f32>(m));
     for (var j = 0u; j < 4u; j++) {
         let v = word_at(behind + 4u * (FIFTH + j), side);
         b.q[j] = (v & 0x0f0f0f0fu) | fifth_bits(bits >> (4u * j));
@@ -77,14 +89,13 @@ fn open_block(row: u32, at: u32, side: u32) -> Block {
     return b;
 }
 $$ elif layout == "eight"
-fn open_block(row: u32, at: u32, side: u32) -> Block {
-    let p = row + at * BYTES;
-    var b = Block(array<u32, 8>(), vec2<f32>(half_at(p, side)), vec2<f32>());
-    for (var j = 0u; j < 8u; j++) { b.q[j] = word_at(p + 2u + 4u * j, side); }
-    return b;
+fn open_scales(row: u32, at: u32, side: u32) -> Block {
+    return Block(array<u32, 8>(), vec2<f32>(half_at(row + at * BYTES, side)), vec2<f32>());
 }
+
+fn packed_quad(row: u32, at: u32, j: u32, side: u32) -> u32 { return word_at(row + at * BYTES + 2u + 4u * j, side); }
 $$ elif layout == "k"
-fn open_block(row: u32, at: u32, side: u32) -> Block {
+fn open_scales(row: u32, at: u32, side: u32) -> Block {
     let p = row + at / 8u * BYTES;
     let part = at % 8u;
     let own = byte_at(p + 4u + part, side);
@@ -96,28 +107,39 @@ fn open_block(row: u32, at: u32, side: u32) -> Block {
         minimum = (next >> 4u) | ((own >> 6u) << 4u);
     }
     let d = half_at(p, side) * f32(scale);
-    var b = Block(array<u32, 8>(), vec2<f32>(d), vec2<f32>(-half_at(p + 2u, side) * f32(minimum)));
-    for (var j = 0u; j < 8u; j++) {
-        let v = word_at(p + 16u + 32u * FIFTH + part / 2u * 32u + 4u * j, side);
-        b.q[j] = (v >> (4u * (part % 2u))) & 0x0f0f0f0fu;
-        if (FIFTH == 1u) { b.q[j] |= ((word_at(p + 16u + 4u * j, side) >> part) & 0x01010101u) << 4u; }
-    }
-    return b;
+    return Block(array<u32, 8>(), vec2<f32>(d), vec2<f32>(-half_at(p + 2u, side) * f32(minimum)));
+}
+
+fn packed_quad(row: u32, at: u32, j: u32, side: u32) -> u32 {
+    let p = row + at / 8u * BYTES + 16u + 4u * j;
+    let part = at % 8u;
+    var q = (word_at(p + 32u * FIFTH + part / 2u * 32u, side) >> (4u * (part % 2u))) & 0x0f0f0f0fu;
+    if (FIFTH == 1u) { q |= ((word_at(p, side) >> part) & 0x01010101u) << 4u; }
+    return q;
 }
 $$ elif layout == "six"
-fn open_block(row: u32, at: u32, side: u32) -> Block {
+fn open_scales(row: u32, at: u32, side: u32) -> Block {
     let p = row + at / 8u * BYTES;
-    let half = at % 8u / 4u;
-    let quarter = at % 4u;
-    let scales = p + 192u + 8u * half + 2u * quarter;
+    let scales = p + 192u + 2u * (at % 8u);
     let signed = vec2<i32>(vec2<u32>(byte_at(scales, side), byte_at(scales + 1u, side)) << vec2<u32>(24u)) >> vec2<u32>(24u);
     let d = half_at(p + 208u, side) * vec2<f32>(signed);
-    var b = Block(array<u32, 8>(), d, -32.0 * d);
-    for (var j = 0u; j < 8u; j++) {
-        let low = word_at(p + 64u * half + quarter % 2u * 32u + 4u * j, side) >> (quarter / 2u * 4u);
-        let high = word_at(p + 128u + 32u * half + 4u * j, side) >> (2u * quarter);
-        b.q[j] = (low & 0x0f0f0f0fu) | ((high & 0x03030303u) << 4u);
-    }
+    return Block(array<u32, 8>(), d, -32.0 * d);
+}
+
+fn packed_quad(row: u32, at: u32, j: u32, side: u32) -> u32 {
+    let p = row + at / 8u * BYTES + 4u * j;
+    let half = at % 8u / 4u;
+    let quarter = at % 4u;
+    let low = word_at(p + 64u * half + quarter % 2u * 32u, side) >> (quarter / 2u * 4u);
+    let high = word_at(p + 128u + 32u * half, side) >> (2u * quarter);
+    return (low & 0x0f0f0f0fu) | ((high & 0x03030303u) << 4u);
+}
+$$ endif
+$$ if layout in ("eight", "k", "six")
+
+fn open_block(row: u32, at: u32, side: u32) -> Block {
+    var b = open_scales(row, at, side);
+    for (var j = 0u; j < 8u; j++) { b.q[j] = packed_quad(row, at, j, side); }
     return b;
 }
 $$ endif
@@ -130,3 +152,11 @@ fn unpacked(q: u32) -> vec4<f32> {
     return vec4<f32>((vec4<u32>(q) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
     $$ endif
 }
+$$ if not floats
+
+fn weight_quad(row: u32, at: u32, j: u32, side: u32) -> vec4<f32> {
+    let b = open_scales(row, at, side);
+    let upper = j >= 4u;
+    return unpacked(packed_quad(row, at, j, side)) * select(b.d.x, b.d.y, upper) + select(b.m.x, b.m.y, upper);
+}
+$$ endif

@@ -3,9 +3,10 @@
 //   x         [K], read in quads; unless weights are floats, each 32 of it become whole numbers times a scale
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
 //   normed    x is first divided by the root of its mean square and multiplied by scale [K]: RMS norm on the way
-//   paired    y = silu(x wT) * (x upT) with `up` as w: a workgroup takes two rows of each, else four of w
+//   gated     y = silu(x wT) * (x w1T): a workgroup takes two rows of each, else four
+//   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`
 //   place     its second number below 1: y is 0          bias, residual, y  [N]
-//   Needs: K % 32 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
+//   Needs: K % 32 == 0, and first1 % 4 == first2 % 4 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
 //   Dispatch: (ceil(N / ROWS)) workgroups
 
 {{ prelude }}
@@ -20,19 +21,12 @@ alias acc_v = vec4<f32>;
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_row_block.wgsl" $}
+{$ include "_matrices.wgsl" $}
 {$ include "_added.wgsl" $}
 
-$$ if paired
-fn side_of(i: u32) -> u32 { return i / ROWS; }
-fn row_of(i: u32) -> u32 { return i % ROWS; }
-fn result(all: acc_v, i: u32, n: u32) -> f32 {
-    let gate = all[i];
-    let e = exp(-abs(gate));
-    return gate * (select(e, 1.0, gate >= 0.0) / (1.0 + e)) * all[i + ROWS];
-}
+$$ if gated
+fn result(all: acc_v, i: u32, n: u32) -> f32 { return gated(all[i], all[i + ROWS]); }
 $$ else
-fn side_of(i: u32) -> u32 { return 0u; }
-fn row_of(i: u32) -> u32 { return i; }
 fn result(all: acc_v, i: u32, n: u32) -> f32 { return all[i] + added(0u, n); }
 $$ endif
 
@@ -49,17 +43,24 @@ fn compute(unit: u32, local: u32) {
     workgroupBarrier();
     $$ endif
     var sums = acc_v();
+    let matrix = side_of(unit * ROWS);
+    let first = unit * ROWS - first_of(matrix);
     for (var at = local; at < params.k / 32u; at += WG) {
         var x = row_block(0u, at, factor);
         for (var i = 0u; i < 4u; i++) {
-            let row = min(unit * ROWS + row_of(i), params.n - 1u) * params.row_bytes;
-            let side = side_of(i);
+            $$ if gated
+            let row = min(first + i % ROWS, params.n - 1u) * params.row_bytes;
+            let side = i / ROWS;
+            $$ else
+            let row = min(first + i, params.n - 1u - first_of(matrix)) * params.row_bytes;
+            let side = matrix;
+            $$ endif
             var low = vec4<f32>();
             var high = vec4<f32>();
             $$ if floats
             for (var j = 0u; j < 4u; j++) {
-                low += x.v[j] * float_quad(row, at, j, side);
-                high += x.v[j + 4u] * float_quad(row, at, j + 4u, side);
+                low += x.v[j] * weight_quad(row, at, j, side);
+                high += x.v[j + 4u] * weight_quad(row, at, j + 4u, side);
             }
             sums[i] += dot(low + high, vec4<f32>(1.0));
             $$ else

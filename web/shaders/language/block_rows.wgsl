@@ -17,7 +17,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     let row = u32(select(0, id, id >= 0 && id < i32(params.words))) * params.row_bytes;
     let at = index % (params.k / 32u);
     $$ if floats
-    for (var j = 0u; j < 8u; j++) { store4_y(8u * index + j, float_quad(row, at, j, 0u)); }
+    for (var j = 0u; j < 8u; j++) { store4_y(8u * index + j, weight_quad(row, at, j, 0u)); }
     $$ else
     var b = open_block(row, at, 0u);
     for (var j = 0u; j < 8u; j++) { store4_y(8u * index + j, unpacked(b.q[j]) * b.d[j / 4u] + b.m[j / 4u]); }

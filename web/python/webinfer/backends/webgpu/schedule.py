@@ -141,12 +141,12 @@ def scheduling(
     return builder.schedule
 
 
-def _of_language_models(graph: Graph, folded: set[Value]) -> dict[Node, FusedGroup]:
+def _of_language_models(graph: Graph, folded: set[Value], target: Target) -> dict[Node, FusedGroup]:
     if not any(node.op.name == "block_matmul" for node in graph.nodes):
         return {}
     from webinfer.backends.webgpu.language.joined import joined_products  # a late part
 
-    return joined_products(graph, folded)
+    return joined_products(graph, folded, target)
 
 
 def _one_each(node: Node, lowered: Sequence[Dispatch]) -> bool:
@@ -166,7 +166,7 @@ class _Builder:
         self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
         self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
-        self.groups = _of_language_models(graph, self.folded)
+        self.groups = _of_language_models(graph, self.folded, self.target)
         taken = {node for last, one in self.groups.items() for node in (last, *one.absorbed)}
         self.groups |= find_groups(graph, target, taken)
         self.groups |= find_chains(graph, self.folded, target, taken)

@@ -1,21 +1,23 @@
-"""Which nodes of a decoder one dispatch computes together where one word is read, as dispatches wait for each other.
+"""Which nodes of a decoder one dispatch computes together, as dispatches wait for each other.
 
-A norm is computed on the way into the products that read it, and SwiGLU behind both products that it is made of.
+Queries, keys and values are one product; SwiGLU is computed behind both products that it is made of. Where one token is
+read, a norm is computed on the way into the products that read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
-from webinfer.backends.webgpu.language.products import row_product
+from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Scratch, Target
+from webinfer.backends.webgpu.language.attention import joined_attention
+from webinfer.backends.webgpu.language.products import joinable, product
 from webinfer.graph.ir import Graph, Node, Value
-from webinfer.ops.language import BLOCK_MATMUL, SWIGLU
+from webinfer.ops.language import BLOCK_MATMUL, CACHED_ATTENTION, SWIGLU
 from webinfer.ops.normalization import LAYER_NORM
 
 
-def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, FusedGroup]:
-    """The products of one row with what they compute besides, by the node that comes last."""
+def joined_products(graph: Graph, folded: set[Value], target: Target) -> dict[Node, FusedGroup]:
+    """The products with what they compute besides, by the node that comes last."""
     makers, readers = graph.producers(), graph.consumers()
     inner = {v: node for v, node in makers.items() if v in readers and v not in graph.outputs and v not in folded}
     norms = {
@@ -25,24 +27,27 @@ def joined_products(graph: Graph, folded: set[Value]) -> dict[Node, FusedGroup]:
     single = {v: node for v, node in inner.items() if len(readers.get(v, ())) == 1}
     found, taken = dict[Node, FusedGroup](), set[Node]()
     for node in graph.nodes:
-        pair = _pair(node, single)
-        if pair is not None:
-            found[node] = _joined(pair[0], norms, pair[1], node)
-            taken.update(pair)
+        products = _products(node, single, target)
+        if products:
+            found[node] = _joined(products, norms, node)
+            taken.update(products)
     for node in graph.nodes:
         if _is_row(node) and node not in taken and node.required_input(0) in norms:
-            found[node] = _joined(node, norms)
+            found[node] = _joined([node], norms, node)
     return found
 
 
-def _joined(product: Node, norms: Mapping[Value, Node], up: Node | None = None, last: Node | None = None) -> FusedGroup:
-    norm = norms.get(product.required_input(0))
-    absorbed = [node for node in (norm, product if up else None, up) if node is not None]
+def _joined(products: Sequence[Node], norms: Mapping[Value, Node], last: Node) -> FusedGroup:
+    norm = norms.get(products[0].required_input(0))
+    absorbed = [*([norm] if norm else ()), *(node for node in products if node is not last)]
     inputs = [v for node in absorbed for v in node.inputs if v is not None]
-    y = last.output if last else None
 
     def lowered(target: Target) -> list[Dispatch]:
-        return [row_product(product, target, norm, up, y)]
+        if last.op is not CACHED_ATTENTION:
+            return [product(products, target, last.output, norm, last.op is SWIGLU)]
+        rows, width = products[0].output.type.shape[0], sum(node.output.type.shape[1] for node in products)
+        side_by_side = Scratch((rows, width))
+        return [product(products, target, side_by_side, norm), *joined_attention(last, target, side_by_side)]
 
     return FusedGroup(tuple(absorbed), tuple(inputs), lowered)
 
@@ -59,13 +64,11 @@ def _is_norm(node: Node) -> bool:
     return x.type.shape[:-1] == (1,) and node.attrs.axes == 1 and node.optional_input(1) is not None
 
 
-def _pair(node: Node, single: Mapping[Value, Node]) -> tuple[Node, Node] | None:
-    """The two products that this SwiGLU is made of, where one dispatch can compute all."""
-    if node.op is not SWIGLU:
-        return None
-    gate, up = (single.get(node.required_input(i)) for i in range(2))
-    if gate is None or up is None or gate is up or not (_is_row(gate) and _is_row(up)):
-        return None
-    plain = all(product.optional_input(i) is None for product in (gate, up) for i in (2, 3))
-    alike = gate.attrs == up.attrs and gate.inputs[0] is up.inputs[0]
-    return (gate, up) if plain and alike and gate.optional_input(4) is up.optional_input(4) else None
+def _products(node: Node, single: Mapping[Value, Node], target: Target) -> list[Node]:
+    """The products that this SwiGLU or attention is made of, where one dispatch can compute them; else none."""
+    count = 2 if node.op is SWIGLU else 3 if node.op is CACHED_ATTENTION else 0
+    found = [single.get(node.required_input(i)) for i in range(count)]
+    products = [each for each in found if each is not None and each.op is BLOCK_MATMUL]
+    if not count or len(products) < count or len(set(products)) < count or not joinable(products, target):
+        return []
+    return products if node.op is CACHED_ATTENTION or products[0].optional_input(2) is None else []

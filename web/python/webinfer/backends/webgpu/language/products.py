@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
@@ -25,7 +26,7 @@ from webinfer.graph.ir import Node, Value
 from webinfer.ops.language import BlockType
 
 _ROWS = 4  # of weights, that a workgroup multiplies with one row
-_TILE = 32  # rows and columns that a workgroup computes of many rows
+_TILE = 32  # columns that a workgroup computes of many rows
 _MOST = 128  # invocations of a workgroup that multiplies one row
 
 
@@ -53,65 +54,85 @@ def words(name: str, source: Source) -> Binding:
     return Binding(Slot(name, element, Access.READ, single=True), source)
 
 
-def block_variables(type: BlockType, paired: bool = False) -> dict[str, Variable]:
+def block_variables(type: BlockType, matrices: int = 1) -> dict[str, Variable]:
     """The variables of _blocks.wgsl."""
     return {
         "layout": _LAYOUTS.get(type, Layout.SMALL), "block_bytes": type.nbytes, "floats": type.is_float,
         "minimum": int(type.name.endswith("_1")), "fifth": int(type.name.startswith("Q5")),
-        "aligned": type.is_float or type.nbytes % 4 == 0, "paired": paired,
+        "aligned": type.is_float or type.nbytes % 4 == 0, "matrices": matrices,
     }  # fmt: skip
 
 
 def block_matmul(node: Node, target: Target) -> list[Dispatch]:
-    """block_product_row.wgsl for one row, else block_product.wgsl."""
-    if node.required_input(0).type.shape[0] == 1:
-        return [row_product(node, target)]
-    x, w, y = node.required_input(0), node.required_input(1), node.output
-    bias, residual, place = map(node.optional_input, (2, 3, 4))
-    (rows, k), n, type = x.type.shape, w.type.shape[0], node.attrs.type
-    check_turns(k * 3, target, f"a sum of {k} products in loops")
-    variables: dict[str, Variable] = {
-        **block_variables(type), "normed": False, "has_bias": bias is not None, "has_residual": residual is not None,
-        "has_place": place is not None,
-    }  # fmt: skip
-    bindings = (
-        read("x", x), words("w", w), *read_given(bias=bias, residual=residual, place=place), write("y", y, single=True)
-    )  # fmt: skip
-    params = u32(rows=rows, n=n, k=k, row_bytes=w.type.shape[1])
-    groups = groups_for(-(-rows // _TILE) * -(-n // _TILE), target, 1)
-    why = f"blocks of {type.name}, {_TILE} rows by {_TILE} columns"
-    return [Dispatch("block_product", variables, bindings, params, groups, why)]
+    """One product by itself."""
+    return [product([node], target, node.output)]
 
 
-def row_product(
-    node: Node, target: Target, norm: Node | None = None, up: Node | None = None, y: Value | None = None
+def product(
+    nodes: Sequence[Node], target: Target, y: Source, norm: Node | None = None, gated: bool = False
 ) -> Dispatch:
-    """block_product_row.wgsl: of the RMS norm's result that `norm` computes, and times what `up` makes of it.
+    """Products of one and the same rows: block_product_row.wgsl for one row, else block_product.wgsl.
 
-    With `up` the result `y` is that of the SwiGLU behind both.
+    Their results lie side by side in `y`, or it is that of the SwiGLU behind both if `gated`. One row may be that which
+    the RMS norm `norm` makes of its input.
     """
-    x, w, type = (norm or node).required_input(0), node.required_input(1), node.attrs.type
-    bias, residual, place = map(node.optional_input, (2, 3, 4))
-    n, row_bytes = w.type.shape
-    k, rows = x.type.shape[1], _ROWS // 2 if up else _ROWS
+    node, type = nodes[0], nodes[0].attrs.type
+    x, residual, place = (norm or node).required_input(0), node.optional_input(3), node.optional_input(4)
+    (rows, k), row_bytes = x.type.shape, node.required_input(1).type.shape[1]
+    widths = [each.required_input(1).type.shape[0] for each in nodes]
+    biases = [each.optional_input(2) for each in nodes]
+    n = widths[0] if gated else sum(widths)
+    variables: dict[str, Variable] = {
+        **block_variables(type, len(nodes)), "gated": gated, "has_bias": biases[0] is not None,
+        "has_residual": residual is not None, "has_place": place is not None,
+    }  # fmt: skip
+    weights = [words(_numbered("w", i), each.required_input(1)) for i, each in enumerate(nodes)]
+    given = {_numbered("bias", i): bias for i, bias in enumerate(biases)} | {"residual": residual, "place": place}
+    scale = norm.optional_input(1) if norm else None
+    bindings = (read("x", x), *weights, *read_given(scale=scale, **given), write("y", y, single=True))
+    starts = {f"first{i}": sum(widths[:i]) for i in range(1, len(nodes))}
+    params = u32(n=n, k=k, row_bytes=row_bytes, **({} if gated else starts))
+    parts = [f"blocks of {type.name}"] + [f"{len(nodes)} products"] * (len(nodes) > 1) + ["SwiGLU"] * gated
+    if rows > 1:
+        check_turns(k * 3, target, f"a sum of {k} products in loops")
+        across = -(-n // (_TILE // 2 if gated else _TILE))
+        per_rows = next(p for p in (8, 4) if p == 4 or rows > 32)
+        part = 16 * 8 * (8 * per_rows + _TILE)  # bytes of workgroup memory for one part of the sums
+        splits = next(s for s in (4, 2, 1) if s == 1 or s * part <= target.limit("maxComputeWorkgroupStorageSize"))
+        groups = groups_for(-(-rows // (8 * per_rows)) * across, target, 1)
+        why = ", ".join([*parts, f"{8 * per_rows} rows by {_TILE} columns, {splits} parts of a sum"])
+        more: dict[str, Variable] = {"splits": splits, "per_rows": per_rows}
+        return Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
+    at_a_time = _ROWS // 2 if gated else _ROWS
     workgroup = min(_MOST, max(32, 1 << (k // 32 - 1).bit_length()))
     check_turns(-(-k // 32 // workgroup) * 80 + k // 4 // workgroup, target, f"a sum of {k} products in loops")
-    variables: dict[str, Variable] = {
-        **block_variables(type, up is not None), **workgroup_reduction(target), "workgroup": workgroup, "rows": rows,
-        "normed": norm is not None, "has_bias": bias is not None, "has_residual": residual is not None,
-        "has_place": place is not None,
+    variables |= {
+        **workgroup_reduction(target), "workgroup": workgroup, "rows": at_a_time, "normed": norm is not None
     }  # fmt: skip
-    bindings = (
-        read("x", x), words("w", w), *([words("up", up.required_input(1))] if up else ()),
-        *read_given(scale=norm.optional_input(1) if norm else None, bias=bias, residual=residual, place=place),
-        write("y", y or node.output, single=True),
-    )  # fmt: skip
-    params = (*u32(n=n, k=k, row_bytes=row_bytes), *(f32(epsilon=norm.attrs.epsilon) if norm else ()))
-    parts = [f"blocks of {type.name}", workgroup_reduction_text(target)]
-    parts += ["of what is normed on the way"] * (norm is not None) + ["SwiGLU"] * (up is not None)
-    return Dispatch(
-        "block_product_row", variables, bindings, params, groups_for(-(-n // rows), target, 1), ", ".join(parts)
+    if norm:
+        params = (*params, *f32(epsilon=norm.attrs.epsilon))
+    why = ", ".join([*parts, workgroup_reduction_text(target), *["of what is normed on the way"] * (norm is not None)])
+    return Dispatch("block_product_row", variables, bindings, params, groups_for(-(-n // at_a_time), target, 1), why)
+
+
+def joinable(nodes: Sequence[Node], target: Target) -> bool:
+    """Whether products of the same rows can be one dispatch."""
+    first, count = nodes[0], len(nodes)
+    biased = first.optional_input(2) is not None
+    bindings = 1 + count * (2 if biased else 1) + (first.optional_input(4) is not None) + 2  # x, scale and y
+    return bindings <= target.limit("maxStorageBuffersPerShaderStage") and all(
+        node.attrs == first.attrs
+        and node.inputs[0] is first.inputs[0]
+        and node.optional_input(3) is None
+        and node.optional_input(4) is first.optional_input(4)
+        and (node.optional_input(2) is not None) is biased
+        and node.required_input(1).type.shape[0] % _ROWS == 0
+        for node in nodes
     )
+
+
+def _numbered(name: str, i: int) -> str:
+    return f"{name}{i}" if i else name
 
 
 def block_rows(node: Node, target: Target) -> list[Dispatch]:

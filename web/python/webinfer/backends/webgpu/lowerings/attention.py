@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Target, groups_for, read, read_given, write
-from webinfer.backends.webgpu.lowerings.attention_tiles import choose_tile, sizes_of
+from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Scratch, Target, groups_for, read, read_given, write
+from webinfer.backends.webgpu.lowerings.attention_tiles import LARGEST, Sizes, best_tile, choose_tile, sizes_of
 from webinfer.backends.webgpu.lowerings.conversion import in_words
 from webinfer.backends.webgpu.lowerings.matmul import matmul
 from webinfer.backends.webgpu.lowerings.movement import concat
@@ -30,7 +30,7 @@ def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> l
         "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys,
         "d4": s.d4, "e4": s.e4, "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan,
         "mask_quads": s.keys % 4 == 0, "skips": mask is not None and mask.type.shape[2] > 1,
-        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead,
+        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead, "cached": False,
     }  # fmt: skip
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
@@ -48,6 +48,36 @@ def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> l
     ends = (*read_given(mask=mask), write("y", y, single=not quads))
     groups = groups_for(s.batches * s.heads * -(-s.queries // tile.rows), target, 1)
     return [Dispatch("attention", variables, (*bindings, *ends), (*counts, *f32(scale=a.scale)), groups, tile.name)]
+
+
+def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
+    """attention.wgsl for a cached attention of several rows, whose keys and values are in the cache already.
+
+    `q` are its queries, turned by their positions.
+    """
+    a, y = node.attrs, node.output
+    place, keys, values = (node.required_input(i) for i in (3, 5, 6))
+    groups, capacity, width = values.type.shape
+    rows = q.shape[0]
+    s = Sizes(1, a.heads, groups, rows, min(capacity, LARGEST), width, width)
+    tile = best_tile(s, target)
+    unroll_d, unroll_k, ahead = tile.loops(s)
+    variables: dict[str, Variable] = {
+        "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys, "d4": s.d4, "e4": s.e4,
+        "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "unroll_d": unroll_d,
+        "unroll_k": unroll_k, "ahead": ahead, "cached": True,
+    }  # fmt: skip
+    lengths = {"q": (0, width, a.heads * width), "k": (0, capacity * width, width), "y": (0, width, a.heads * width)}
+    steps = dict[str, int]()
+    for name in NAMES:
+        steps |= {f"{name}_first": 0} | _steps(name, lengths.get(name, lengths["k"]))
+    counts = u32(
+        heads=a.heads, per_batch=a.heads, share=a.heads // groups, queries=rows, keys=capacity, d=width, e=width,
+        **steps, **_steps("y", lengths["y"]),
+    )  # fmt: skip
+    bindings = (read("q", q), read("k", keys), read("v", values), read("place", place), write("y", y))
+    spread = groups_for(a.heads * -(-rows // tile.rows), target, 1)
+    return Dispatch("attention", variables, bindings, (*counts, *f32(scale=a.scale)), spread, f"{tile.name}, cached")
 
 
 def _steps(name: str, lengths: Sequence[int]) -> dict[str, int]:

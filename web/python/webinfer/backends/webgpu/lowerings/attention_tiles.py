@@ -163,9 +163,17 @@ def _typical(s: Sizes) -> Sizes:
 
 def candidates(node: Node, target: Target) -> tuple[str, ...]:
     """Names of the tiles that may compute this node, the default first."""
-    s = _typical(sizes_of(node))
-    ranked = sorted((tile for tile in TILES if tile.fits(s, target)), key=lambda tile: tile.cycles(s, target.cores))
+    ranked = _ranked(_typical(sizes_of(node)), target)
     return tuple(tile.name for tile in ranked[: 1 if target.software else MAX_TILES])
+
+
+def best_tile(s: Sizes, target: Target) -> AttentionTile:
+    """The tile that is thought to be the fastest for these sizes."""
+    return _ranked(s, target)[0]
+
+
+def _ranked(s: Sizes, target: Target) -> list[AttentionTile]:
+    return sorted((tile for tile in TILES if tile.fits(s, target)), key=lambda tile: tile.cycles(s, target.cores))
 
 
 def choose_tile(node: Node, target: Target) -> AttentionTile:
