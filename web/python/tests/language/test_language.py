@@ -271,7 +271,7 @@ def test_a_word_is_one_submit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_word_is_five_dispatches_a_block() -> None:
-    """Norms, SwiGLU and the cache have no dispatch of their own where one token is read; queries, keys and values one."""
+    """Norms, SwiGLU and the cache have no dispatch of their own for one token; queries, keys and values have one."""
     file = read_file(memoryview(MODEL), "tiny")
     schedule = make_schedule(decoder_graph(file, architecture_of(file), (1,), 96), HARDWARE)
     shaders = [step.dispatch.shader for step in schedule.run]

@@ -23,7 +23,8 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 
-_KEYS = 512  # invocations of a workgroup, each of which takes a key: 256 and 1,024 were slower at 367 (H100, 2026-11-27)
+# Invocations of a workgroup, each of which takes a key: 256 and 1,024 were slower at 367 keys (H100, 2026-11-27).
+_KEYS = 512
 _KEYS_OF_SOFTWARE = 64
 
 
