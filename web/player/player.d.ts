@@ -96,6 +96,16 @@ export interface LandmarkedThing {
   gestureScore?: number;
 }
 
+/** One person: body, and face and hands where they are seen. A hand's side is the person's own. */
+export interface Person {
+  box: Detection["box"];
+  score: number;
+  pose: LandmarkedThing;
+  face: LandmarkedThing | null;
+  leftHand: LandmarkedThing | null;
+  rightHand: LandmarkedThing | null;
+}
+
 /** A line of text. `quad` are its corners from where the text begins: upper left, upper right, lower right, lower left. */
 export interface TextLine {
   text: string;
@@ -169,7 +179,7 @@ export interface Model {
   /** Why this backend. */
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
-  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding | LandmarkedThing | TextLine>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  run<Found = Detection | Category | Mask | DetectedObject | BodyPose | BodyMask | ImageEmbedding | LandmarkedThing | Person | TextLine>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
   /**
    * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
    * used again: new memory for large results takes longer than to copy them.

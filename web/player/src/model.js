@@ -136,11 +136,13 @@ export class Model {
 
   /** The outputs for what `place` shows of a picture, beside other inputs by name. */
   async look(source, place, more = {}) {
+    if (this.plan.lost) await this.revive();
     return this.outputsOf(await this.withPicture(source, place, more));
   }
 
   /** The outputs for inputs by name; open sizes are those of {data, shape}. */
   async infer(named) {
+    if (this.plan.lost) await this.revive();
     return this.outputsOf(await this.withTensors(named));
   }
 

@@ -2,6 +2,7 @@
 // `takes(given)`: whether this is what the task is for, not tensors. `found(model, given, numbers)`: what is in it.
 
 import { files } from "./tasks/files.js";
+import { holistic } from "./tasks/holistic.js";
 import { landmarks } from "./tasks/landmarks.js";
 import { ocr } from "./tasks/ocr.js";
 import { sounds } from "./tasks/sounds.js";
@@ -9,4 +10,4 @@ import { speech } from "./tasks/speech.js";
 import { sentences, texts } from "./tasks/texts.js";
 import { middle, yolo } from "./tasks/yolo.js";
 
-export const READERS = { files, landmarks, middle, ocr, sentences, sounds, speech, texts, yolo };
+export const READERS = { files, holistic, landmarks, middle, ocr, sentences, sounds, speech, texts, yolo };

@@ -1,6 +1,7 @@
 // Landmarks: one model finds regions of a picture, a second one points in each. As tasks/landmarks.py of the engine.
 
 import { isPicture } from "../pictures.js";
+import { boxOf } from "./ocr_regions.js";
 
 const LEAST_SIDE = 1e-5; // kEpsilon of MediaPipe's landmarks_to_matrix_calculator.cc
 
@@ -13,19 +14,24 @@ export const landmarks = {
     const seen = await model.parts.detector.run(source, { min_score: numbers.min_detection_score });
     const found = [];
     for (const { keypoints, box } of seen.slice(0, numbers.most[0])) {
-      const place = model.placeOf(source, regionOf(decode.rule, Object.values(keypoints), box));
-      const outputs = await model.look(source, place, mapsOf(place));
-      const score = outputs[decode.score].data[0];
-      if (score < numbers.min_presence_score[0]) continue;
-      const one = thing(outputs, decode, score);
-      found.push(decode.gestures ? { ...one, ...(await gesture(model, one, place.size)) } : one);
+      const one = await thingIn(model, source, regionOf(decode.rule, Object.values(keypoints), box), numbers.min_presence_score[0]);
+      if (one) found.push(decode.gestures ? { ...one, ...(await gesture(model, one, model.placeOf(source).size)) } : one);
     }
     return found;
   },
 };
 
+/** What a model of landmarks finds in a region, null if that scores less than `least`. */
+export async function thingIn(model, source, region, least) {
+  const { decode } = model.facts;
+  const place = model.placeOf(source, region);
+  const outputs = await model.look(source, place, mapsOf(place));
+  const score = outputs[decode.score].data[0];
+  return score >= least ? thing(outputs, decode, score) : null;
+}
+
 /** The square around keypoints, turned as they are; as tasks/regions.py. */
-function regionOf({ start, end, upright, scale, shift, around_start: around }, points, box) {
+export function regionOf({ start, end, upright, scale, shift, around_start: around }, points, box) {
   const [[x0, y0], [x1, y1]] = [points[start], points[end]];
   let turn = upright - Math.atan2(y0 - y1, x1 - x0);
   turn -= 2 * Math.PI * Math.floor((turn + Math.PI) / (2 * Math.PI));
@@ -56,7 +62,7 @@ function thing(outputs, { landmarks: name, world, left, confidences, points: mos
     return sure ? { x, y, z, visibility: sure[2 * i], presence: sure[2 * i + 1] } : { x, y, z };
   });
   const shown = points(name);
-  const found = { box: boxOf(shown), score, landmarks: shown, ...(world ? { world: points(world) } : {}) };
+  const found = { box: boxOf(shown.map(({ x, y }) => [x, y])), score, landmarks: shown, ...(world ? { world: points(world) } : {}) };
   if (!left) return found;
   const likely = outputs[left].data[0];
   return { ...found, ...(likely > 0.5 ? { handedness: "Left", handednessScore: likely } : { handedness: "Right", handednessScore: 1 - likely }) };
@@ -86,8 +92,3 @@ function asObject(points, units) {
   return Float32Array.from(points.flatMap((_, i) => axes.map((axis) => axis[i] / side)));
 }
 
-function boxOf(points) {
-  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
-  const [left, top] = [Math.min(...xs), Math.min(...ys)];
-  return { left, top, width: Math.max(...xs) - left, height: Math.max(...ys) - top };
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 from webinfer.graph.ir import Graph
@@ -12,6 +13,7 @@ from webinfer.package.task_parts import PackagedTask, detections_of, picture_fac
 from webinfer.session.loading import fetched_source
 from webinfer.session.options import real_number, whole_number
 from webinfer.tasks.crop import InputSpec
+from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_landmarker import FaceLandmarker
 from webinfer.tasks.gesture_recognizer import (
     CANNED,
@@ -24,10 +26,20 @@ from webinfer.tasks.gesture_recognizer import (
 )
 from webinfer.tasks.gesture_recognizer import DETECTOR as BUNDLED_DETECTOR
 from webinfer.tasks.hand_landmarker import LEFT, HandLandmarker
+from webinfer.tasks.holistic_landmarker import (
+    FACE_TO_REGION,
+    HAND_TO_REGION,
+    HEAD_TO_REGION,
+    RECROP_TO_REGION,
+    HandRecropper,
+    HolisticLandmarker,
+)
 from webinfer.tasks.landmarks import LANDMARKS, MOST, ROTATION, SCORE, SHIFT, TURN, WORLD, LandmarkTask, with_landmarks
 from webinfer.tasks.pose_landmarker import CONFIDENCES, POINTS, PoseLandmarker
 
 DETECTOR = "detector"
+OF_HANDS = {"world": WORLD, "left": LEFT}
+OF_BODIES = {"world": WORLD, "confidences": CONFIDENCES, "points": POINTS}
 UNTURNED = {TURN: [1, 0, 0, 0, 1, 0, 0, 0, 1], SHIFT: [0, 0, 0], ROTATION: [1, 0, 0, 0, 1, 0, 0, 0, 1]}
 
 
@@ -38,13 +50,29 @@ def face_landmarks(model: Any, **options: Any) -> PackagedTask:
 
 def hand_landmarks(model: Any, **options: Any) -> PackagedTask:
     """Landmarks of hands, as `HandLandmarker` finds them in pictures."""
-    return _landmarks(HandLandmarker, {"world": WORLD, "left": LEFT}, model, **options)
+    return _landmarks(HandLandmarker, OF_HANDS, model, **options)
 
 
 def pose_landmarks(model: Any, **options: Any) -> PackagedTask:
     """Landmarks of bodies, as `PoseLandmarker` finds them in pictures."""
-    told = {"world": WORLD, "confidences": CONFIDENCES, "points": POINTS}
-    return _landmarks(PoseLandmarker, told, model, **options)
+    return _landmarks(PoseLandmarker, OF_BODIES, model, **options)
+
+
+def holistic(
+    model: Any, *, pose_detector: Any = None, face: Any = "face_mesh", face_detector: Any = "blazeface_short_range",
+    hand: Any = HandLandmarker.default_model, hand_recrop: Any = HandRecropper.default_model, **options: Any,
+) -> PackagedTask:  # fmt: skip
+    """Body, face and hands of one person, as `HolisticLandmarker` finds them in pictures; `model` is the body's."""
+    if "most" in options:
+        raise TypeError("holistic() got an unexpected keyword argument 'most'")
+    rules = {"head": HEAD_TO_REGION, "face": FACE_TO_REGION, "hand": HAND_TO_REGION, "recrop": RECROP_TO_REGION}
+    told = {**OF_BODIES, "kind": "holistic", "rules": {name: asdict(rule) for name, rule in rules.items()}}
+    body = _landmarks(PoseLandmarker, told, model, detector=pose_detector, **options)
+    parts = {
+        "face": _points(FaceLandmarker, {}, face), "faces": detections_of("faces", face_detector, DETECTORS),
+        "hand": _points(HandLandmarker, OF_HANDS, hand), "hands": _points(HandRecropper, {}, hand_recrop),
+    }  # fmt: skip
+    return replace(body, name=HolisticLandmarker.name, parts={**body.parts, **parts})
 
 
 async def gestures(model: Any, host: Host, *, custom_gestures: bool = False, **options: Any) -> PackagedTask:
@@ -58,8 +86,7 @@ async def gestures(model: Any, host: Host, *, custom_gestures: bool = False, **o
         one.session.close()
         told.append({"part": part, "labels": one.labels, "least": one.least})
     options.setdefault("detector", files[BUNDLED_DETECTOR])
-    hands = {"world": WORLD, "left": LEFT, "gestures": told}
-    found = _landmarks(HandLandmarker, hands, files[LANDMARKER], **options)
+    found = _landmarks(HandLandmarker, {**OF_HANDS, "gestures": told}, files[LANDMARKER], **options)
     parts = {"embedder": files[EMBEDDER], **{part: files[name] for name, part in classifiers.items()}}
     return replace(found, name=GestureRecognizer.name, parts={**found.parts, **parts})
 
@@ -68,12 +95,21 @@ def _landmarks(
     task: type[LandmarkTask[Any]], told: Mapping[str, Any], model: Any, *, detector: Any = None, most: int = 1,
     min_detection_score: float = 0.5, min_presence_score: float = 0.5,
 ) -> PackagedTask:  # fmt: skip
-    """A task of landmarks; `told` names the outputs that its results have besides landmarks and score."""
+    """A task of landmarks with its detector; `told` as for `_points`."""
     numbers = {
         "most": [whole_number("most", most, 1, MOST)],
         "min_detection_score": [real_number("min_detection_score", min_detection_score, high=1)],
         "min_presence_score": [real_number("min_presence_score", min_presence_score, high=1)],
     }
+    finder = detections_of(DETECTOR, task.default_detector if detector is None else detector, task.family)
+    return _points(task, {"rule": asdict(task.rule), **told}, model, numbers, {DETECTOR: finder})
+
+
+def _points(
+    task: type[LandmarkTask[Any]], told: Mapping[str, Any], model: Any,
+    numbers: Mapping[str, Any] = MappingProxyType({}), parts: Mapping[str, Any] = MappingProxyType({}),
+) -> PackagedTask:  # fmt: skip
+    """A model of landmarks; `told` names the outputs that its results have besides landmarks and score."""
 
     def facts(graph: Graph) -> Mapping[str, Any]:
         _, height, width, _ = graph.inputs[0].type.shape
@@ -81,12 +117,9 @@ def _landmarks(
         inputs = {value.name for value in graph.inputs}
         return {
             "picture": picture_facts(graph, InputSpec.of_mediapipe(kind.input, border=task.border)),
-            "numbers": numbers,
+            "numbers": dict(numbers),
             "constants": {name: values for name, values in UNTURNED.items() if name in inputs},
-            "decode": {
-                "kind": "landmarks", "rule": asdict(task.rule), "landmarks": LANDMARKS, "score": SCORE, **told,
-            },
-        }  # fmt: skip
+            "decode": {"kind": "landmarks", "landmarks": LANDMARKS, "score": SCORE, **told},
+        }
 
-    finder = detections_of(DETECTOR, task.default_detector if detector is None else detector, task.family)
-    return PackagedTask(task.name, with_landmarks(model, task.kinds), facts, {DETECTOR: finder})
+    return PackagedTask(task.name, with_landmarks(model, task.kinds), facts, parts)

@@ -11,12 +11,11 @@ from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 from webinfer.models.layouts import HALF_SIGNED, IMAGENET, PictureInput, Pixels
 from webinfer.models.registry import known_model
-from webinfer.package.landmark_tasks import face_landmarks, gestures, hand_landmarks, pose_landmarks
+from webinfer.package.landmark_tasks import face_landmarks, gestures, hand_landmarks, holistic, pose_landmarks
 from webinfer.package.plain_tasks import files, reading, sentences, texts, voice
 from webinfer.package.task_parts import PackagedTask, detections_of, picture_facts, remembering
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
-from webinfer.tasks import TASKS
 from webinfer.tasks.audio import MAX_RATE
 from webinfer.tasks.audio_classifier import AudioClassifier, check_sound, labels_of
 from webinfer.tasks.background_remover import MATTE, BackgroundRemover, with_matte
@@ -30,6 +29,7 @@ from webinfer.tasks.face_landmarker import FaceLandmarker
 from webinfer.tasks.file_classifier import FileTypeClassifier
 from webinfer.tasks.gesture_recognizer import GestureRecognizer
 from webinfer.tasks.hand_landmarker import HandLandmarker
+from webinfer.tasks.holistic_landmarker import HolisticLandmarker
 from webinfer.tasks.image_embedder import EMBEDDING, ImageEmbedder, with_embedding
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN
 from webinfer.tasks.multi_pose import CONFIDENCES, NAMES, MultiPoseDetector, with_poses
@@ -73,6 +73,7 @@ async def packaged_task(name: str, model: Any, options: Mapping[str, Any], host:
         FaceLandmarker.name: face_landmarks, "face-landmarker": face_landmarks,
         HandLandmarker.name: hand_landmarks, "hand-landmarker": hand_landmarks,
         PoseLandmarker.name: pose_landmarks, "pose-landmarker": pose_landmarks,
+        HolisticLandmarker.name: holistic, "holistic-landmarker": holistic,
         GestureRecognizer.name: gestures, "gesture-recognizer": gestures,
         TextReader.name: reading, "text-reader": reading,
         VoiceActivityDetector.name: voice, "voice-activity-detector": voice,
@@ -81,8 +82,9 @@ async def packaged_task(name: str, model: Any, options: Mapping[str, Any], host:
         TextClassifier.name: texts, "text-classifier": texts,
     }  # fmt: skip
     if name not in makers:
-        known = "cannot be compiled into a package yet" if name in TASKS else "is unknown"
-        raise InputError(f"task {name!r} {known}; those that can are {', '.join(sorted(makers))}")
+        raise InputError(
+            f"task {name!r} cannot be compiled into a package; those that can are {', '.join(sorted(makers))}"
+        )
     try:
         made = makers[name](model, host, **options) if makers[name] in READING else makers[name](model, **options)
     except TypeError as error:
