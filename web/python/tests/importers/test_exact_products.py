@@ -103,6 +103,9 @@ def _products() -> Products:
     p.conv(_extreme(U8, 1, 20, 9, 9), _extreme(I8, 20, 1, 3, 3), middle, None, same, group=20)
     p.conv(_extreme(U8, 1, 3, 24, 24), _extreme(I8, 16, 3, 5, 5), middle, None, (2, 2, 2, 2), (2, 2))
     p.conv(_extreme(U8, 1, 16, 9, 8), _extreme(I8, 8, 16, 3, 3), middle, None, same, run_time=(0, 1))
+    each = _RNG.integers(-9, 9, 12).astype(I8)
+    p.conv(_extreme(U8, 1, 32, 9, 8), _extreme(I8, 12, 32, 3, 3), middle, each, (1, 0, 2, 1), (2, 1), run_time=(0, 2))
+    p.conv(_extreme(I8, 2, 300, 4, 5), _extreme(U8, 9, 300, 1, 1), np.array(-3, I8), np.array(200, U8), run_time=(0, 2))
     return p
 
 

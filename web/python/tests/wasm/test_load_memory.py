@@ -109,6 +109,27 @@ def test_weights_of_bytes_stay_bytes_in_convolutions_of_single_pixels(name: str)
         assert weights.size * each <= session.memory().constants <= weights.size * each * 1.15 + SPARE
 
 
+@pytest.mark.parametrize("size", [(7, 9), ("h", "w")], ids=["fixed", "open"])
+def test_weights_of_integer_convolutions_take_two_bytes(size: tuple[int | str, int | str]) -> None:
+    """16-bit pairs, as integer products read them; float32 took four, and each size of an image its own."""
+    weights = OWN.integers(-127, 128, (96, 64, 3, 3)).astype(np.int8)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z"], ["i"], pads=[1] * 4),
+        helper.make_node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+    ]
+    ends = [
+        helper.make_tensor_value_info(end, TensorProto.FLOAT, [1, channels, *size])
+        for end, channels in (("x", 64), ("y", 96))
+    ]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    with webinfer.load_sync(data, backend="wasm") as session:
+        for height, width in ((7, 9), (8, 5), (12, 12)) if "h" in size else (size,):
+            session.run({"x": OWN.normal(size=(1, 64, height, width)).astype(np.float32)})
+        assert session.memory().constants <= weights.size * 2 * 1.15 + SPARE
+
+
 def test_weights_come_and_go_while_they_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_steps, "TURN_BYTES", 64 << 10)
     side, count = 64, 40
