@@ -21,6 +21,7 @@ from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.site.player import SOURCE, write_player
 from e2e_tests.beside import in_cpython
 from e2e_tests.models import classifier, compiled
+from webinfer.package import compile_model
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -434,3 +435,24 @@ def test_a_package_of_two_models_runs_on_the_page_and_in_a_worker(
         points = [[point[axis] for axis in "xyz"] for point in found["landmarks"]]
         np.testing.assert_allclose(np.ravel(points), wanted.landmarks.xyz, atol=0.1)
         assert found["score"] == pytest.approx(wanted.score, abs=1e-3)
+
+
+def test_the_page_of_a_package_for_texts_asks_for_a_text(page: Page, site: str) -> None:
+    builder, length, pieces = webinfer.GraphBuilder("encoder"), 8, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"]
+    ids, mask = (builder.input(name, (1, length), "int32") for name in ("input_ids", "attention_mask"))
+    table = builder.constant([0.0, 0.0] * 4 + [2.0, 0.0, 0.0, 2.0], (len(pieces), 2))
+    hidden = builder.node("gather", table, builder.node("reshape", ids, shape=(length,)), axis=0)
+    builder.output(builder.node("matmul", builder.node("cast", mask, dtype="float32"), hidden), "logits")
+    options = {"vocabulary": pieces, "labels": ["praise", "blame"]}
+    package = in_cpython(
+        compile_model(
+            builder, backend="wasm", builds=("simd128",), threads=False, task="text-classifier", task_options=options
+        )
+    )
+    page.route("**/model.webinfer", lambda route: route.fulfill(body=package))
+    page.goto(f"{site}/index.html?backend=wasm")
+    page.get_by_label("Text").fill("bad, bad")
+    page.get_by_label("Text").press("Enter")
+    page.wait_for_function("globalThis.result ?? globalThis.problem")
+    assert page.locator("#found li").all_inner_texts() == ["98 %, blame", "2 %, praise"]
+    assert page.locator("#pictures").is_hidden()

@@ -65,5 +65,5 @@ def test_the_installed_command_writes_it_and_a_checkout_says_what_does(
     for name, data in player_page().items():
         (tmp_path / "wheel" / f"player_{name}").write_bytes(data)
     assert main(arguments) == 0
-    assert "6 files" in capsys.readouterr().out
+    assert "7 files" in capsys.readouterr().out
     assert (tmp_path / "site" / "index.html").is_file()
