@@ -225,6 +225,7 @@ def browser_that_loses_frames(playwright: Playwright, film: Path) -> Iterator[Br
 def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
     """Opens pages, `demo("?backend=wasm", path=..., browser=..., **context options)`; closes them afterwards.
 
+    `idle_work=True` is for tests of the warm-up, of what later visits find, and of what a page checks behind its start.
     `broken` answers requests that fit a glob in its own way, until the page's `mended` is set. A page that
     complained (console, script or GPU error) fails the test, unless the test expected it and emptied `complaints`.
     """

@@ -58,19 +58,28 @@ TOLD = """([names, limit]) => new Promise((done) => {
   watch.observe(document.documentElement ?? document, { attributeFilter: names, childList: true });
 })"""
 LEFT = re.compile("context was destroyed|Cannot find context")  # Playwright's words for a document that was left
+# Work that only later visits gain from (the warm-up for the browser's code cache, tuning, stored plans, the kept site)
+# takes more processor time than a visit itself, so pages of tests that mean none of it begin with it in an hour.
+NO_IDLE_WORK = "try { localStorage.setItem('webinfer idle delay', '3600'); } catch {}"
 TOLD_MS = 250  # the longest that an attribute is watched before the question is asked again
 
 
 class DemoPage:
-    """One tab with a page of the site; `complaints` are the errors of its console, its scripts and its GPU."""
+    """One tab with a page of the site; `complaints` are the errors of its console, its scripts and its GPU.
+
+    `idle_work`: it does what pages do for later visits when nobody waits, as users' pages do.
+    """
 
     def __init__(
-        self, browser: Browser, address: str, query: str = "", path: str = "/face-detection", **context_options: Any
-    ) -> None:
+        self, browser: Browser, address: str, query: str = "", path: str = "/face-detection", *,
+        idle_work: bool = False, **context_options: Any,
+    ) -> None:  # fmt: skip
         # Playwright's routes do not see what a service worker asks for: only tests that mean it have one.
         self.context: BrowserContext = browser.new_context(**{"service_workers": "block", **context_options})
         # A click waits until its target stood still for two frames, from a process that may be compiling shaders.
         self.context.set_default_timeout(1000 * LIMIT_S)
+        if not idle_work:
+            self.context.add_init_script(NO_IDLE_WORK)
         self.page: Page = self.context.new_page()
         self.address, self.url = address, f"{address}{path}{query}"
         self.mended = False  # requests that the test broke on purpose are answered by the server again

@@ -71,7 +71,7 @@ def same_face(result: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def test_a_damaged_kept_snapshot_costs_one_visit(demo: Demo) -> None:
-    page = demo("?backend=wasm&debug=1")
+    page = demo("?backend=wasm&debug=1", idle_work=True)
     first = page.wait_for_result()
     names = files_asked_for(page)
     for number, way in enumerate(("zeroed middle", "run table", "flipped bytes", "truncated"), 1):
@@ -177,7 +177,8 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
         headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
         route.fulfill(status=200, body=body, headers=headers)
 
-    page = demo("?backend=wasm", broken=("**/" + script.split("/")[1].replace(".mjs", ".js"), alter))
+    pattern = "**/" + script.split("/")[1].replace(".mjs", ".js")
+    page = demo("?backend=wasm", broken=(pattern, alter), idle_work=True)
     assert len(page.wait_for_result()["faces"]) == 1
     page.wait_for("word of it", lambda: told(page, f"{script} came damaged"))
     assert page.wait_for("the engine anew", lambda: "started again" in page.text("#message"))
@@ -194,7 +195,7 @@ def test_scripts_that_cannot_be_checked_because_the_network_has_gone_go_on(demo:
         else:
             route.abort("connectionreset")
 
-    page = demo("?backend=wasm", broken=("**/pyodide.js", answer))
+    page = demo("?backend=wasm", broken=("**/pyodide.js", answer), idle_work=True)
     page.wait_for_result()
     page.wait_for("word of it", lambda: told(page, "were not checked"))
     page.page.get_by_role("button", name="Sample photo").click()
@@ -221,7 +222,7 @@ def test_an_altered_script_of_the_page_never_runs_and_trying_again_helps(demo: D
 
 
 def test_a_damaged_tuning_is_ignored_and_told(demo: Demo, photo: Path) -> None:
-    page = demo("?backend=wasm&debug=1")
+    page = demo("?backend=wasm&debug=1", idle_work=True)
     first = page.wait_for_result()
     change = """async () => {
       const cache = await caches.open("webinfer");

@@ -51,7 +51,7 @@ def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_
 ) -> None:
     expected = faces(demo("?backend=wasm"))
     with plain_host(folder) as plain, FlakyNetwork(plain) as host:
-        page = demo("?backend=wasm&stallTimeout=5", address=host.address, **PAGE)
+        page = demo("?backend=wasm&stallTimeout=5", address=host.address, idle_work=True, **PAGE)
         page.wait_for("isolation", lambda: is_isolated(page))
         found = faces(page)
         assert found[0]["score"] == pytest.approx(expected[0]["score"], abs=1e-5)

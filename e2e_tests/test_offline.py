@@ -29,7 +29,7 @@ OLD_VERSION = """async () => {
 
 def visited(demo: Demo, address: str) -> DemoPage:
     """A page that was visited once, and whose site is kept."""
-    page = demo(QUERY, address=address, service_workers="allow")
+    page = demo(QUERY, address=address, service_workers="allow", idle_work=True)
     page.page.evaluate(OLD_VERSION)
     page.wait_for_result()
     (name,) = page.wait_for("kept site", lambda: page.page.evaluate(KEPT))

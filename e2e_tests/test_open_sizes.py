@@ -88,7 +88,7 @@ await test({given}, {sizes})
 @pytest.mark.parametrize("backend", ["wasm", "webgpu"])
 @pytest.mark.parametrize("name", ["sentence", "cached"])
 def test_sizes_are_bound_in_a_page(demo: Callable[..., DemoPage], backend: str, name: str) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm", idle_work=True)
     page.wait_for_result()
     model = base64.b64encode(encoder() if name == "sentence" else decoder()).decode()
     sizes = [40, 44, 48, 64, 100, 52, 128, 60] if name == "sentence" else [12, 16, 20, 24, 40, 28, 64]

@@ -94,10 +94,7 @@ def test_a_first_visit_needs_neither_standard_library_nor_wheels_nor_the_rest_of
     refused: list[str] = []
 
     def refuse(route: Route) -> None:
-        # The rest of the runtime is brought a second after the start, on a busy machine before the first result: it is
-        # needed where everything waits for it.
-        if not route.request.url.endswith(".rest.wasm") or route.request.resource_type == "xhr":
-            refused.append(route.request.url)
+        refused.append(route.request.url)
         route.abort()
 
     page = demo("?backend=wasm&debug=1", broken=(re.compile(r"(\.whl|\.zip|\.rest\.wasm|\.asm\.wasm)$"), refuse))
@@ -107,7 +104,7 @@ def test_a_first_visit_needs_neither_standard_library_nor_wheels_nor_the_rest_of
 
 
 def test_a_second_visit_reads_the_stored_snapshot(demo: Demo) -> None:
-    page = demo("?backend=wasm&debug=1")
+    page = demo("?backend=wasm&debug=1", idle_work=True)
     first = page.wait_for_result()
     stored = wait_until_stored(page)
     assert max(stored.values()) > 1_000_000
@@ -213,7 +210,7 @@ def wait_for_plan(page: DemoPage) -> dict[str, int]:
 
 @pytest.mark.parametrize("backend", ["wasm", "webgpu"])
 def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
-    page = demo(f"?backend={backend}&debug=1")
+    page = demo(f"?backend={backend}&debug=1", idle_work=True)
     first = page.wait_for_result()
     assert "no plan" in plan_of_visit(page)
     (size,) = wait_for_plan(page).values()
@@ -231,7 +228,7 @@ def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
 
 
 def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:
-    page = demo("?backend=wasm&debug=1")
+    page = demo("?backend=wasm&debug=1", idle_work=True)
     first = page.wait_for_result()
     wait_for_plan(page)
     lines = len(page.console)
@@ -257,7 +254,7 @@ def test_a_first_visit_runs_nothing_that_the_first_part_of_the_runtime_lacks(dem
 
     page = demo(f"?backend={backend}", broken=("**/pyodide.rest.wasm", note))
     page.wait_for_result()
-    assert "xhr" not in asked
+    assert not asked
 
 
 LIBRARY = """(module

@@ -18,7 +18,6 @@ import "../startup/trusted_types.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
-const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
 let marking = true; // until the first result
 let runtimeCame; // resolves `runtime`
@@ -27,6 +26,7 @@ let begun; // before the page's first message came
 let downloads = null; // Downloads, once it is told to start
 let more = () => {}; // makes the files of models part of the downloads
 let keep = () => {}; // keeps the site for visits without a network
+let idleDelayMs = 0; // before work that only later visits gain from
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const painted = new PaintedFrames();
@@ -54,7 +54,7 @@ function openBindings(downloads, prefetched) {
     await downloads.checked();
     return install(async () => ({ ...openBindings(self.pyodide, urls), copied, worker: "" }));
   };
-  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn };
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn, idleDelay: idleDelayMs };
 }
 
 /**
@@ -78,12 +78,13 @@ function tell(json, ...views) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, facts, page, home, task, backend, model, also, options, debug, life, stallTimeout, runtimeComes }) {
+async function start({ manifest, facts, page, home, task, backend, model, also, options, debug, life, stallTimeout, idleDelay, runtimeComes }) {
   performance.mark("webinfer begin");
   navigator.locks?.request(life, () => {
     post("alive");
     return new Promise(() => {}); // the lock is let go when this worker ends, however that is
   });
+  idleDelayMs = idleDelay;
   downloads = new Downloads(manifest, stallTimeout, (progress) => {
     tellProgress(progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
@@ -117,7 +118,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   });
   const tellKept = (there) => post("kept", { there });
   const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, model ? warmUp : () => {}); // a lab's own site has none
-  setTimeout(() => downloads.checked().catch(doubted).then(settled).finally(keep), SETTLED_MS);
+  setTimeout(() => downloads.checked().catch(doubted).then(settled).finally(keep), idleDelayMs);
 }
 
 /** A script came damaged; or nobody can say, because the network has gone: what runs goes on. */
@@ -180,7 +181,7 @@ const HANDLERS = {
       const before = filesAsked();
       await bringRest();
       await downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields), JSON.stringify(added))));
-      if (filesAsked() > before) setTimeout(keep, SETTLED_MS); // parts of the engine that came late
+      if (filesAsked() > before) setTimeout(keep, idleDelayMs); // parts of the engine that came late
     } catch (error) {
       if (error.code !== "model-missing") throw error;
       post("error", { code: error.code, message: error.message, id });

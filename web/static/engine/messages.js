@@ -1,6 +1,6 @@
 // Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 
-export const VERSION = 13;
+export const VERSION = 14;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
@@ -31,6 +31,7 @@ export const TO_ENGINE = {
     debug: "number",
     life: "text",
     stallTimeout: "number",
+    idleDelay: "number",
     runtimeComes: "flag?",
   },
 };

@@ -3,6 +3,8 @@
 
 {
   const STALL_TIMEOUT_S = 30; // without a byte
+  const IDLE_DELAY_S = 1; // when the first picture has been looked at
+  const IDLE_DELAY = "webinfer idle delay"; // that this browser keeps: tests of what pages do at once ask for more seconds
   const SNAPSHOT = "snapshot/webinfer.bin";
   const WORKER = "static/engine_worker.js";
   const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "pyodide/pyodide.data.bin", SNAPSHOT]; // files that the worker begins with
@@ -52,6 +54,7 @@
       backend: names.includes(wanted) ? wanted : names[0],
       life: `webinfer engine ${Math.random()}`,
       stallTimeout: 1000 * (Number.isInteger(stallTimeout) && stallTimeout >= 1 && stallTimeout <= 600 ? stallTimeout : STALL_TIMEOUT_S),
+      idleDelay: 1000 * Math.max(IDLE_DELAY_S, Number(kept("local", (store) => store.getItem(IDLE_DELAY))) || 0),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };

@@ -188,7 +188,6 @@ def test_states_outlast_the_executor_that_holds_them() -> None:
 def test_plans_of_an_earlier_visit_hold_states_too(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend == "webgpu":
         Target(backend).demand()
-    monkeypatch.setattr(open_store, "QUIET_S", 0.0)
     host = Visitor()
     with opened(backend, host=host) as first:
         plain = Plain(first)

@@ -17,7 +17,7 @@ from tests.session.models import IMAGE, model
 from tests.session.visits import Visitor, answer, host, opened
 
 import webinfer
-from webinfer.backends.wasm import WasmExecutor, compilation, stored_plan, tuning
+from webinfer.backends.wasm import WasmExecutor, stored_plan, tuning
 from webinfer.backends.wasm.stored_plan import RestoredExecutor
 from webinfer.backends.webgpu import WebGpuExecutor
 from webinfer.backends.webgpu import compilation as gpu_compilation
@@ -290,7 +290,6 @@ def test_hosts_without_an_identity_store_nothing() -> None:
 @pytest.fixture
 def gpu_host(monkeypatch: pytest.MonkeyPatch) -> Visitor:
     RingTarget("webgpu").demand()
-    monkeypatch.setattr(gpu_compilation, "QUIET_S", 0.0)
     return Visitor()
 
 
@@ -354,7 +353,6 @@ def test_a_plan_of_a_gpu_is_for_one_engine_one_device_and_one_tuning(
 
 
 def test_plans_of_several_backends_lie_beside_each_other(gpu_host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "QUIET_S", 0.0)
     opened_on_gpu(gpu_host).close()
     opened(gpu_host).close()
     assert len(gpu_host.store) == 2

@@ -31,7 +31,6 @@ MODELS = {
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Visitor:
-    monkeypatch.setattr(open_store, "QUIET_S", 0.0)
     return Visitor()
 
 

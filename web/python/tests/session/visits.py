@@ -19,6 +19,8 @@ from webinfer.session.session import Session
 class Visitor(NativeHost):
     """A host that keeps what it is told to in memory, as one engine of one site; or of one machine with `script`."""
 
+    idle_delay_s = 0.0
+
     def __init__(self, script: bool = False) -> None:
         super().__init__()
         self.settles_later = not script
@@ -41,7 +43,6 @@ class Visitor(NativeHost):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Visitor:
-    monkeypatch.setattr(compilation, "QUIET_S", 0.0)
     return Visitor()
 
 

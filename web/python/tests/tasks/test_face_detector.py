@@ -92,7 +92,6 @@ def test_after_two_losses_the_same_faces_come_from_wasm() -> None:
 
 
 def test_a_second_visit_runs_the_detector_s_own_stored_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "QUIET_S", 0.0)
     host = Visitor()
 
     async def visit() -> tuple[list[Face], type]:

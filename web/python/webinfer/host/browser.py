@@ -21,7 +21,7 @@ from webinfer.host.canvas_browser import Canvas
 from webinfer.host.checksums import check_kernels
 from webinfer.host.coroutines import driven
 from webinfer.host.gpu import GpuOffer, GpuTensor
-from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent
+from webinfer.host.interface import ARRAYS_MET, IDLE_DELAY_S, Capability, Kernels, PageArray, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity, published_file
@@ -81,6 +81,12 @@ class BrowserHost:
     def beside(self, place: str, name: str) -> str:
         """The URL of a file that a model at this URL names, in the model's folder."""
         return beside(place, name)
+
+    @property
+    def idle_delay_s(self) -> float:
+        """Seconds after a load before work that only later visits gain from begins; a page may ask for more."""
+        asked = getattr(getattr(js, "webinfer", None), "idleDelay", 0.0)  # milliseconds
+        return max(IDLE_DELAY_S, asked / 1e3)
 
     def now_ms(self) -> float:
         """Milliseconds of a monotonic clock."""

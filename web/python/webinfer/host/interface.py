@@ -147,12 +147,19 @@ class WebNn(Protocol):
         """Destroys a tensor or a graph."""
 
 
+IDLE_DELAY_S = 2.0  # of hosts where nobody asked for another
+
+
 class Host(Protocol):
     """The platform that Python runs on."""
 
     name: str  # "browser" or "native"
     knows_cores: bool  # whether as many threads as it chooses have a core each; a browser may name more than there are
     settles_later: bool  # whether a session may begin before "auto" has measured: work goes on behind its caller
+
+    @property
+    def idle_delay_s(self) -> float:
+        """Seconds after a load before work that only later visits gain from begins: tuning, storing plans."""
 
     def now_ms(self) -> float:
         """Milliseconds of a monotonic clock."""

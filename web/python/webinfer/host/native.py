@@ -22,7 +22,7 @@ from webinfer.errors import BackendUnavailableError, InputError, ModelFormatErro
 from webinfer.host import cache_folder, published_table
 from webinfer.host.cores import default_threads
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.host.interface import IDLE_DELAY_S, Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.pictures import Pixels, SizeCheck, python_picture
 from webinfer.host.progress_bar import shown
 from webinfer.host.urls import beside
@@ -54,6 +54,7 @@ class NativeHost:
     name = "native"
     knows_cores = True
     settles_later = False  # a script's calls wait, and nothing goes on between them
+    idle_delay_s = IDLE_DELAY_S
 
     def __init__(self) -> None:
         self._gpu: Any = None

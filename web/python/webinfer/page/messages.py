@@ -3,7 +3,7 @@
 Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 """
 
-VERSION = 13
+VERSION = 14
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
@@ -34,6 +34,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
         "debug": "number",
         "life": "text",
         "stallTimeout": "number",
+        "idleDelay": "number",
         "runtimeComes": "flag?",
     },
 }

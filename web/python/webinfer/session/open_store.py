@@ -19,7 +19,6 @@ from webinfer.host.interface import Host
 from webinfer.session.plan_cache import OpenGraph
 from webinfer.session.selection import LoadOptions
 
-QUIET_S = 2.0  # after a plan was made, before what nobody waits for begins
 BROKEN = (WebinferError, LookupError, TypeError, ValueError)  # what facts of another form lead to
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -67,7 +66,7 @@ class OpenStore:
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
 
-        self._timer = loop.call_later(QUIET_S, start)
+        self._timer = loop.call_later(self._host.idle_delay_s, start)
 
     async def store(self, executors: Sequence[Executor], reason: str) -> None:
         """Stores these plans of one backend for the next visit, in place of those that lie there."""

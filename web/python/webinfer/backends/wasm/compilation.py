@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from webinfer.graph.trace import Trace
 
 TUNING_MS = 200.0
-QUIET_S = 2.0  # after a load, before what nobody waits for begins
 _tasks: set[asyncio.Task[None]] = set()
 
 
@@ -281,7 +280,7 @@ def _store_later(
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
 
-    loop.call_later(QUIET_S, start)
+    loop.call_later(host.idle_delay_s, start)
 
 
 async def _store_at_once(executor: WasmExecutor, host: Host, name: str, tuned: Mapping[str, str]) -> None:

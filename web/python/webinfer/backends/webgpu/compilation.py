@@ -19,7 +19,6 @@ from webinfer.graph.ir import Graph, Node
 from webinfer.host.gpu import GpuDevice, GpuOffer
 from webinfer.host.interface import Host, Progress
 
-QUIET_S = 2.0  # after a load, before what nobody waits for begins
 _later: set[asyncio.Task[None]] = set()
 
 
@@ -86,7 +85,7 @@ def _store_later(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any
             _later.add(task)
             task.add_done_callback(_later.discard)
 
-    loop.call_later(QUIET_S, start)
+    loop.call_later(host.idle_delay_s, start)
 
 
 async def _store(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any]) -> None:
