@@ -21,32 +21,28 @@ def minify(source: bytes, field_types: bool = True) -> bytes:
     """
     text = source.decode()
     lines = source.splitlines(keepends=True)
-    nodes = list(ast.walk(ast.parse(text)))
-    cuts = [*_docstrings(nodes), *_comments(text), *_types(text, nodes), *([] if field_types else _field_types(text))]
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    cuts = [*_docstrings(nodes), *_comments(text), *_types(text, nodes), *([] if field_types else _field_types(nodes))]
     for row, column, end_row, end_column, instead in sorted(cuts, reverse=True):
         head, tail = lines[row][:column], lines[end_row][end_column:]
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
         if end_row == row:
             lines[row] = head + instead + tail
-    stripped = _without_future(_narrow(b"".join(line.rstrip() + b"\n" for line in lines)))
-    stripped = _tight(_without_unused_types(stripped))
-    before, after = (ast.dump(_bare(ast.parse(t), field_types)) for t in (text, stripped))
-    if before != after:
+    stripped = _tight(_without_imports(_narrow(b"".join(line.rstrip() + b"\n" for line in lines))))
+    if _bare(tree, nodes, field_types) != _bare(made := ast.parse(stripped), list(ast.walk(made)), field_types):
         raise ValueError("minifying changed the program")
     return stripped
 
 
-def _without_future(source: bytes) -> bytes:
-    """Without the import that leaves types unread, where no type is left."""
-    found = ast.walk(ast.parse(source))
-    types = [getattr(node, name, None) for node in found for name in ("annotation", "returns")]
-    return source if any(types) else source.replace(FUTURE, b"\n", 1)
+def _without_imports(source: bytes) -> bytes:
+    """Without names of typing and collections.abc that nothing but types used.
 
-
-def _without_unused_types(source: bytes) -> bytes:
-    """Without names of typing and collections.abc that nothing but types used."""
+    Without the import that leaves types unread either, where no type is left.
+    """
     tree = ast.parse(source)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    nodes = list(ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
     lines = source.splitlines(keepends=True)
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module in TYPES_ONLY:
@@ -54,7 +50,8 @@ def _without_unused_types(source: bytes) -> bytes:
             rest = [b"\n"] * ((node.end_lineno or node.lineno) - node.lineno)
             first = f"from {node.module} import {', '.join(names)}\n".encode() if names else b"\n"
             lines[node.lineno - 1 : node.end_lineno] = [first, *rest]
-    return b"".join(lines)
+    types = any(getattr(node, name, None) for node in nodes for name in ("annotation", "returns"))
+    return b"".join(lines) if types else b"".join(lines).replace(FUTURE, b"\n", 1)
 
 
 def _tight(source: bytes) -> bytes:
@@ -143,15 +140,15 @@ def _variables(nodes: list[ast.AST]) -> list[ast.AnnAssign]:
     return [node for node in found if id(node) not in fields]
 
 
-def _plain_fields(tree: ast.AST) -> list[ast.AnnAssign]:
+def _plain_fields(nodes: list[ast.AST]) -> list[ast.AnnAssign]:
     """Fields of classes whose type tells a dataclass nothing."""
-    bodies = [child for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for child in node.body]
+    bodies = [child for node in nodes if isinstance(node, ast.ClassDef) for child in node.body]
     fields = [child for child in bodies if isinstance(child, ast.AnnAssign)]
     return [field for field in fields if "Var" not in ast.unparse(field.annotation)]  # ClassVar, InitVar
 
 
-def _field_types(text: str) -> list[Cut]:
-    found = [field.annotation for field in _plain_fields(ast.parse(text))]
+def _field_types(nodes: list[ast.AST]) -> list[Cut]:
+    found = [field.annotation for field in _plain_fields(nodes)]
     rows = [(a.lineno - 1, a.col_offset, (a.end_lineno or 0) - 1, a.end_col_offset or 0) for a in found]
     return [(*place, b"0") for place in rows if place[0] == place[2]]
 
@@ -182,12 +179,12 @@ def _is_whole_body(node: ast.AST) -> bool:
     return not isinstance(node, ast.Module) and len(getattr(node, "body", ())) == 1
 
 
-def _bare(tree: ast.Module, field_types: bool) -> ast.Module:
-    for field in [] if field_types else _plain_fields(tree):
+def _bare(tree: ast.Module, nodes: list[ast.AST], field_types: bool) -> str:
+    """What a program does, to be compared: its tree, which is changed, without all that is cut."""
+    for field in [] if field_types else _plain_fields(nodes):
         field.annotation = ast.Constant(0)
-    nodes = list(ast.walk(tree))
-    variables = {id(node) for node in _variables(nodes)}
-    tree = _Untyped(variables).visit(tree)
+    if variables := {id(node) for node in _variables(nodes)}:
+        tree = _Untyped(variables).visit(tree)
     left_out = ("__future__", *TYPES_ONLY)
     tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module in left_out)]
     for node in nodes:
@@ -199,7 +196,7 @@ def _bare(tree: ast.Module, field_types: bool) -> ast.Module:
             node.annotation = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
-    return tree
+    return ast.dump(tree)
 
 
 class _Untyped(ast.NodeTransformer):

@@ -15,6 +15,8 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from build_scripts.errors import BuildError
@@ -123,6 +125,11 @@ def browser_members() -> dict[str, bytes]:
     chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
     chosen |= without_cases({name: data for name, data in chosen.items() if name.startswith(OPERATORS)})
     late = {place for places in settings()["late"].values() for place in places}
+    modules = [name for name in chosen if name.endswith(".py")]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # 20 s of processor time
+        whole, typed = [chosen[name] for name in modules], [name.startswith(READ_TYPES) for name in modules]
+        texts = pool.map(minify, whole, typed, chunksize=16)
+        short = dict(zip(modules, texts, strict=True))
     members, shaders = dict[str, bytes](), dict[str, dict[str, str]]()
     for name, data in chosen.items():
         if name.endswith(".wgsl"):
@@ -130,7 +137,7 @@ def browser_members() -> dict[str, bytes]:
             file = f"{home}shaders.json" if home in late else ALL_SHADERS
             shaders.setdefault(file, {})[Path(name).name] = minify_shader(data).decode()
         else:
-            members[name] = minify(data, name.startswith(READ_TYPES)) if name.endswith(".py") else data
+            members[name] = short.get(name, data)
     return members | {file: json.dumps(texts, sort_keys=True).encode() for file, texts in shaders.items()}
 
 
