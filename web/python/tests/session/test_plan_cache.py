@@ -23,7 +23,7 @@ from webinfer.backends.webgpu import WebGpuExecutor
 from webinfer.backends.webgpu import compilation as gpu_compilation
 from webinfer.backends.webgpu.stored_plan import RestoredProgram
 from webinfer.host.checksums import sealed, unsealed
-from webinfer.session import loading
+from webinfer.session import loading, plan_cache
 from webinfer.session.session import Session
 from webinfer.tune.search import Trial, Winner
 
@@ -133,6 +133,12 @@ def test_a_plan_that_is_too_large_is_not_stored(host: Visitor, monkeypatch: pyte
     monkeypatch.setattr(stored_plan, "MAX_BYTES", 100)
     opened(host).close()
     assert host.store[host.place] == sealed(b"")
+
+
+def test_the_plan_of_a_large_model_is_not_looked_for(host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "MAX_MODEL_BYTES", len(model()) - 1)
+    opened(host).close()
+    assert not host.store
 
 
 def test_a_session_that_was_closed_stores_nothing(host: Visitor) -> None:

@@ -73,9 +73,12 @@ def serialize(
     executor: WasmExecutor | RestoredExecutor, fits: list[Any], tuned: Mapping[str, str], untried: int
 ) -> bytes:
     """The bytes to store of a plan; none of a plan that is too large or whose inputs and outputs are not distinct."""
-    layout, fixed = executor.layout, executor.fixed()
-    ends = [*executor.graph.inputs, *executor.graph.outputs]
-    if len(fixed) > MAX_BYTES or len({*ends}) < len(ends) or any(value.is_constant for value in ends):
+    layout, ends = executor.layout, [*executor.graph.inputs, *executor.graph.outputs]
+    if (
+        layout.fixed_end - layout.base > MAX_BYTES
+        or len({*ends}) < len(ends)
+        or any(value.is_constant for value in ends)
+    ):
         return b""
     rows = [list(asdict(row).values()) for row in executor.rows()]
     facts = {
@@ -86,7 +89,7 @@ def serialize(
         "rows": rows,
         "notes": executor.graph.notes,
     }
-    return pack(MAGIC, facts, [fixed])
+    return pack(MAGIC, facts, [executor.fixed()])
 
 
 def deserialize(data: Any, identity: str) -> WasmStoredPlan | None:
