@@ -21,7 +21,7 @@ const ROWS: u32 = {{ 8 * per_rows }}u;
 const COLUMNS: u32 = {{ 16 if gated else 32 }}u; // of y
 
 var<workgroup> rows: array<vec4<f32>, {{ splits * 64 * per_rows }}>; // [split, quad of k, row]; then sums
-var<workgroup> columns: array<vec4<f32>, {{ splits * 256 }}>;        // [split, quad of k, k, quad of columns]
+var<workgroup> columns: array<vec4<f32>, {{ splits * 256 }}>; // [split, quad of k, k, quad of columns]
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_matrices.wgsl" $}

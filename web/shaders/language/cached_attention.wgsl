@@ -17,13 +17,14 @@ const LOWEST: f32 = -3.4028234663852886e38;
 {$ include "_heads.wgsl" $}
 const D4: u32 = D / 4u;
 const SLICES: u32 = WG / D4; // of a block's keys: invocations that share a sum of values
-$$ set at_once = 4 if width % 16 == 0 else 1
+$$ set quads = 4 if width % 16 == 0 else 1
+const AT_ONCE: u32 = {{ 4 * quads }}u; // elements of a key that are on their way at a time
 
 {$ include "_exponentials.wgsl" $}
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 
-var<workgroup> both: array<f32, 2 * D>;      // the query, then the row's own key, turned
+var<workgroup> both: array<f32, 2 * D>; // the query, then the row's own key, turned
 var<workgroup> turns: array<vec4<f32>, 2 * D4>; // the same in quads
 var<workgroup> weights: array<f32, WG>;
 var<workgroup> parts: array<vec4<f32>, WG>;
@@ -81,8 +82,8 @@ fn compute(head: u32, local: u32) {
             // Several loads on their way at a time: a key's elements lie eight apart.
             let at = key_at(group, key, 0u);
             var logit = vec4<f32>();
-            for (var d = 0u; d < D; d += {{ 4 * at_once }}u) {
-                $$ for u in range(at_once)
+            for (var d = 0u; d < D; d += AT_ONCE) {
+                $$ for u in range(quads)
                 logit += turns[d / 4u + {{ u }}u] * vec4<f32>(
                     load_keys(at + 8u * d + {{ 32 * u }}u), load_keys(at + 8u * d + {{ 32 * u + 8 }}u),
                     load_keys(at + 8u * d + {{ 32 * u + 16 }}u), load_keys(at + 8u * d + {{ 32 * u + 24 }}u),

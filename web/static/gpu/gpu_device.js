@@ -87,7 +87,18 @@ class Device {
     const limits = {};
     for (const name in this.gpu.limits) limits[name] = Number(this.gpu.limits[name]);
     const features = [...this.gpu.features, ...(navigator.gpu.wgslLanguageFeatures ?? [])];
+    if (this.multipliesMatrices()) features.push("subgroup matrices of 16x16 float16"); // host.gpu.MATRICES
     return JSON.stringify({ vendor, architecture, device, description, isFallbackAdapter, limits, features });
+  }
+
+  /** Whether subgroups of 32 multiply matrices of 16x16 in float16 and sum them up in float32. */
+  multipliesMatrices() {
+    const { subgroupMinSize, subgroupMaxSize, subgroupMatrixConfigs = [] } = this.adapterInfo;
+    const wanted = ["shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"];
+    if (!wanted.every((name) => this.gpu.features.has(name)) || subgroupMinSize !== 32 || subgroupMaxSize !== 32) return false;
+    return [...subgroupMatrixConfigs].some(
+      (one) => one.componentType === "f16" && one.resultComponentType === "f32" && one.M === 16 && one.N === 16 && one.K === 16,
+    );
   }
 
   failure(kind, message) {

@@ -32,6 +32,8 @@ from webinfer.codegen.reductions import Reduced
 from webinfer.lazy_dataclass import dataclass
 
 _INCLUDE = re.compile(r'^\{\$ include "([^"]+)" \$\}\n', re.MULTILINE)  # a line of its own
+SUBGROUPS = ("subgroups",)  # extensions of WGSL that a shader names
+MATRICES = ("f16", "subgroups", "chromium_experimental_subgroup_matrix")
 Variable = int | float | bool | enum.StrEnum | Chain | Described | Reduced
 
 
@@ -179,7 +181,8 @@ def render(
 def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:
     check_variables(name, variables)
     op = variables.get("op")
-    head = f"enable subgroups;\n{head}" if variables.get("subgroups") else head  # such lines come first
+    enabled = SUBGROUPS if variables.get("subgroups") else MATRICES if "subgroup_matrices" in variables else ()
+    head = "".join(f"enable {name};\n" for name in enabled) + head  # such lines come first
     generated: dict[str, str | bool] = {"prelude": head}
     if isinstance(op, FormulaName):
         formula = shader_function(op, bool(variables["integer"]), bool(variables.get("wide")))

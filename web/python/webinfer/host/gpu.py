@@ -27,8 +27,11 @@ RAISED_LIMITS = (
     "maxComputeWorkgroupSizeY",
     "maxComputeWorkgroupsPerDimension",
 )
-# shader-f16 is for the text of custom operators: own kernels unpack float16, which is no slower than native loads.
-WANTED_FEATURES = ("timestamp-query", "shader-f16", "subgroups")
+# shader-f16 is for subgroup matrices and the text of custom operators: other kernels unpack float16, which is no slower
+# than native loads. Browsers have subgroup matrices behind a flag (Chromium 156).
+WANTED_FEATURES = ("timestamp-query", "shader-f16", "subgroups", "chromium-experimental-subgroup-matrix")
+# A feature of our own: subgroups of 32 that multiply matrices of 16x16 in float16 and sum them up in float32.
+MATRICES = "subgroup matrices of 16x16 float16"
 ALIGNED = {
     "minStorageBufferOffsetAlignment": 256,
     "minUniformBufferOffsetAlignment": 256,
@@ -281,7 +284,7 @@ class GpuOffer:
         if (self.name, self.software) != (device.name, device.software):
             return False
         features = all(name in device.features for name in self.features)
-        no_more = all(name in self.features for name in WANTED_FEATURES if name in device.features)
+        no_more = all(name in self.features for name in (*WANTED_FEATURES, MATRICES) if name in device.features)
         return features and no_more and all(device.limits.get(name) == most for name, most in self.limits.items())
 
 

@@ -29,7 +29,7 @@ def _lines(p: Numbers) -> int:
 
 
 def _pixels(p: Numbers) -> int:
-    if p.get("split", 1) > 1 and "rows" in p:  # the parts of sums
+    if p.get("split", 1) > 1 and {"rows", "down"} & set(p):  # the parts of sums
         return whole(p["split"] * p["pixels"] * 4 * p["co4"])  # type: ignore[no-any-return]
     return whole(p["pixels"] * (p["co"] if "co" in p else 4 * p["co4"]))  # type: ignore[no-any-return]
 
@@ -57,9 +57,10 @@ IN_PARTS = ("concat_parts", "strided_copy_vec4")  # a tensor is what several dis
 EXTENTS: dict[str, Extent] = {
     **dict.fromkeys(
         (
-            "conv2d_1x1_4x8", "conv2d_1x1_packed_4x4", "conv2d_1x1_packed_gemv", "conv2d_1x1_packed_split_k",
-            "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_rows", "conv2d_split_k", "conv2d_tiled", "conv2d_vec4",
-            "conv_transpose2d_rows", "depthwise_pointwise", "matmul_packed", "product_parts",
+            "conv2d_1x1_4x8", "conv2d_1x1_matrices", "conv2d_1x1_packed_4x4", "conv2d_1x1_packed_gemv",
+            "conv2d_1x1_packed_split_k", "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_rows", "conv2d_split_k",
+            "conv2d_tiled", "conv2d_vec4", "conv_transpose2d_rows", "depthwise_pointwise", "matmul_packed",
+            "product_parts",
         ),
         _pixels,
     ),

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Binding,
+    Dispatch,
+    Scratch,
+    Source,
+    Target,
+    groups_for,
+    read,
+    write,
+)
 from webinfer.backends.webgpu.lowerings.conversion import dequantize_dispatch, is_quantized, real_weights
 from webinfer.backends.webgpu.lowerings.epilogue import (
     Product,
@@ -18,9 +28,19 @@ from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.short import with_short_data
-from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, SMALL_SHARE, TILES, choose, reads_float16
-from webinfer.codegen.prelude import Param, i32, u32, u32x8
+from webinfer.backends.webgpu.lowerings.tiled import PLAIN, TiledShape, sum_of_parts, tiled_product
+from webinfer.backends.webgpu.lowerings.variants import (
+    GEMVS,
+    MATRIX_TILES,
+    SMALL_SHARE,
+    TILES,
+    MatrixTile,
+    choose,
+    reads_float16,
+)
+from webinfer.codegen.elements import Element
+from webinfer.codegen.prelude import Access, Param, Slot, i32, u32, u32x8
+from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
@@ -58,6 +78,8 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         strides = (1, k) if a.transpose_b else (n, 1)
         copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))
         weights = packed_columns(p.w, copy, (k, n4 * 4), ("matrix", a.transpose_b), target)
+    if variant in MATRIX_TILES:
+        return _by_matrices(node, p, weights, (rows, k, n), MATRIX_TILES[variant], target)
     if variant in TILES:
         return tiled_product(node, p, weights, TiledShape(rows, (1, 1), k, n, True), TILES[variant], (), target)
     place, after = destination(node.output, target, single=bool(n % 4))
@@ -78,6 +100,35 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         main = Dispatch("conv2d_any", variables, bindings, params, groups_for(rows * n4, target), "odd inner size")
         return [*p.before, main, *after]
     return [*p.before, _matmul_quads(variant, p, bindings, (rows, k, n), flat, target), *after]
+
+
+def _by_matrices(
+    node: Node, p: Product, weights: Source, shape: tuple[int, int, int], tile: MatrixTile, target: Target
+) -> list[Dispatch]:
+    """conv2d_1x1_matrices.wgsl."""
+    (rows, k, n), x = shape, node.required_input(0)
+    place, after = destination(node.output, target, single=bool(n % 4))
+    split, narrow = tile.split(rows, k, n, target), x.type.dtype is DType.FLOAT16
+    variables: dict[str, Variable] = p.variables | {
+        "down": tile.down, "across": tile.across, "high": tile.high, "wide": tile.wide, "depth": tile.depth,
+        "co_quads": n % 4 == 0, "subgroup_matrices": True, "split": split, "narrow": narrow,
+    }  # fmt: skip
+    operands = (
+        Binding(Slot("x", Element.U32 if narrow else Element.F32, Access.READ, single=True), x),
+        Binding(Slot("weights", Element.U32, Access.READ, single=True), weights),
+    )
+    sizes = u32(pixels=rows, co4=-(-n // 4), co=n, sum=k)
+    groups = groups_for(-(-rows // tile.rows) * -(-n // tile.columns) * split, target, 1)
+    why = f"{tile.rows} by {tile.columns} of 16x16 matrices"
+    if split == 1:
+        bindings = (*operands, *p.bindings, place)
+        main = [Dispatch("conv2d_1x1_matrices", variables, bindings, (*sizes, *p.params), groups, why)]
+    else:
+        parts = Scratch((split, rows, 4 * -(-n // 4)))
+        bindings = (*operands, write("y", parts))
+        first = Dispatch("conv2d_1x1_matrices", variables | PLAIN, bindings, sizes, groups, why)
+        main = [first, sum_of_parts(p, parts, n, place, target)]
+    return [*p.before, *main, *after]
 
 
 def _matmul_quads(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Scratch, Source, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Binding,
+    Dispatch,
+    Scratch,
+    Source,
+    Target,
+    groups_for,
+    read,
+    write,
+)
 from webinfer.backends.webgpu.lowerings.epilogue import Late, Product, Residual, destination
 from webinfer.backends.webgpu.lowerings.variants import Tile
 from webinfer.codegen.prelude import Param, u32
@@ -63,9 +73,18 @@ def tiled_product(
         first = Dispatch(
             "conv2d_tiled", variables | PLAIN, (x, w, write("y", parts)), (*sizes, *length, *windows), groups, tile.name
         )
-        rest = p.variables | {"workgroup": WORKGROUP, "split": split, "co_quads": shape.co % 4 == 0}
-        sums = groups_for(shape.rows * co4, target)
-        why = f"{split} workgroups share a sum"
-        last = Dispatch("product_parts", rest, (read("x", parts), *p.bindings, place), (*sizes, *p.params), sums, why)
-        main = [first, last]
+        main = [first, sum_of_parts(p, parts, shape.co, place, target)]
     return [*p.before, *main, *after]
+
+
+def sum_of_parts(p: Product, parts: Scratch, co: int, place: Binding, target: Target) -> Dispatch:
+    """product_parts.wgsl: what several workgroups have of each sum, added and finished.
+
+    Shapes:  parts [split, rows, 4*ceil(co/4)]
+    """
+    split, rows, columns = parts.shape
+    variables = p.variables | {"workgroup": WORKGROUP, "split": split, "co_quads": co % 4 == 0}
+    params = (*u32(pixels=rows, co4=columns // 4, co=co), *p.params)
+    groups = groups_for(rows * columns // 4, target)
+    bindings = (read("x", parts), *p.bindings, place)
+    return Dispatch("product_parts", variables, bindings, params, groups, f"{split} workgroups share a sum")

@@ -16,7 +16,9 @@ import math
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.lowerings import attention_tiles
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
+from webinfer.host.gpu import MATRICES
 from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.activation import Activation
 from webinfer.ops.matmul import matrix_sizes
@@ -37,6 +39,7 @@ UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
+SMALL_MATRICES = 32  # rows or columns, below which most of 16x16 matrices would be empty
 SMALL_SHARE = 16  # results of an invocation
 # Rows of open sizes that share a kernel: one, as a decoder has, then few classes, as each may need a shader of its own.
 CLASSES, LARGEST = (1, 16, 256, 4096), 65536
@@ -181,6 +184,63 @@ TILES = COSTS["conv2d"] | COSTS["matmul"]
 
 
 @dataclass(frozen=True, slots=True)
+class MatrixTile:
+    """A workgroup's share where the device multiplies matrices of 16x16 itself: `high` by `wide` subgroups, each of
+    which computes `down` by `across` matrices.
+    """
+
+    down: int
+    across: int
+    high: int
+    wide: int
+    depth: int = 32
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return 16 * self.down * self.high
+
+    @property
+    def columns(self) -> int:
+        """Columns of the result."""
+        return 16 * self.across * self.wide
+
+    @property
+    def name(self) -> str:
+        """The name in tunings."""
+        return f"matrices_{self.rows}x{self.columns}"
+
+    def workgroups(self, rows: int, columns: int) -> int:
+        """Workgroups of a product, where none share sums."""
+        return -(-rows // self.rows) * -(-columns // self.columns)
+
+    def split(self, rows: int, inner: int, columns: int, target: Target) -> int:
+        """How many workgroups share a sum: of few, so many that the device is busy, each with some slices."""
+        idle = MATRIX_WAVES * target.cores // self.workgroups(rows, columns)
+        return max(1, min(idle, inner // (MATRIX_SLICES * self.depth), MAX_SPLIT))
+
+
+# H100, Dawn, 2026-11-27, of 13 shares: 182, 130 and 126 TFLOP/s for 4,096 ^ 3, where the best tile of float32 has 40;
+# 75, 91 and 90 for 512x768 by 3,072 (38), 40, 57 and 60 for 1,024x768 by 768 (30).
+MATRIX_TILES = {tile.name: tile for tile in (MatrixTile(2, 8, 4, 1), MatrixTile(2, 4, 2, 2), MatrixTile(2, 2, 2, 2))}
+MATRIX_WAVES = 2  # workgroups of a core, from which the larger share is the default, and sums are not shared
+MATRIX_SLICES, MAX_SPLIT = 6, 8  # slices of a sum that a workgroup has at least where it is shared, by how many at most
+
+
+def matrix_tiles(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]:
+    """Names of the shares that the device's own products of matrices may compute, the likely best first."""
+    x, w = node.required_input(0), node.required_input(1)
+    narrow = w.type.dtype is DType.FLOAT16 and x.type.dtype.is_float
+    if MATRICES not in target.features or not narrow or node.op.name != "matmul" or shape.inner % 4:
+        return ()
+    if shape.rows < SMALL_MATRICES or shape.columns < SMALL_MATRICES or getattr(node.attrs, "gated", False):
+        return ()
+    large, middle, small = MATRIX_TILES
+    enough = MATRIX_TILES[large].workgroups(shape.rows, shape.columns) >= MATRIX_WAVES * target.cores
+    return (large, middle, small) if enough else (small, middle, large)
+
+
+@dataclass(frozen=True, slots=True)
 class Gemv:
     """A workgroup's share of a product with few rows: the sums of `rows` by four channels, split among all of it."""
 
@@ -273,6 +333,8 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     shape = product_shape(node)
     if shape is None:
         return ()
+    if matrices := matrix_tiles(node, shape, target):
+        return matrices
     plain = _untiled(node, shape, target)
     if not all(v.type.dtype.is_float for v in (node.required_input(0), node.output)):
         return plain[:1]
