@@ -201,6 +201,7 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
         "thread_worker.js",
         "player_player.js",
         "player_player_worker.js",
+        "player_player_tasks.js",
         "player_index.html",
         "player_demo.js",
     )
