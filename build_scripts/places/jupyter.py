@@ -49,9 +49,9 @@ json.dumps([[kind for name, kind in kinds.items() if hasattr(value, name)] for v
 TABLES, PICTURES = 4, 2  # session, plan, profile and results as HTML; the drawing, without boxes and with them
 
 
-def in_jupyter() -> str:
-    """What the cells show where nbclient runs them, as Jupyter does."""
-    python = _environment()
+def in_jupyter(kernel: str = "jupyter") -> str:
+    """What the cells show where nbclient runs them, as Jupyter does; "colab": with the IPython and kernel of Colab."""
+    python = _environment(kernel)
     said = _run([str(python), "-c", RUN, str(_notebook())])
     return _judged(json.loads(said.splitlines()[-1]))
 
@@ -94,11 +94,11 @@ def in_marimo() -> str:
     return "marimo check has no complaint; a face is found"
 
 
-def _environment() -> Path:
-    """An environment with the wheel, Jupyter's client and marimo."""
-    needed = ["wasmtime", "wgpu", "jinja2", "numpy", "pillow", *settings()["places"]["jupyter"]]
-    run_steps([environment_step("jupyter", "install Jupyter's client and marimo apart", PLACE / "env", needed)])
-    python = python_of(PLACE / "env")
+def _environment(kernel: str = "jupyter") -> Path:
+    """An environment with the wheel, Jupyter's client, a kernel, and marimo beside the newest one."""
+    needed = ["wasmtime", "wgpu", "jinja2", "numpy", "pillow", *settings()["places"][kernel]]
+    run_steps([environment_step(kernel, f"install what {kernel} has apart", PLACE / kernel, needed)])
+    python = python_of(PLACE / kernel)
     pip("install", "--no-deps", "--force-reinstall", str(WHEELS / wheel_name()), python=python)
     return python
 

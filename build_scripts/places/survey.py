@@ -43,6 +43,7 @@ def places() -> list[Place]:
     return [
         *(_cpython(series) for series in cpython_places.SERIES),
         Place("Jupyter, the documentation's notebook", "nbclient, an ipykernel", lambda _: jupyter.in_jupyter()),
+        Place("Colab's kernel, the same", "nbclient, IPython 7.34", lambda _: jupyter.in_jupyter("colab")),
         Place("Pyodide with NumPy, the same", "its cells, one by one, in a worker of a page", jupyter.in_pyodide),
         Place("marimo in CPython, the same", "marimo convert, check; python", lambda _: jupyter.in_marimo()),
         Place(
