@@ -60,6 +60,7 @@ class Demo:
     examples: Mapping[str, str] = field(default_factory=dict)  # further files of the manifest, and what each shows
     close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
     parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
+    room: int = 15  # rem, of the room that is kept for the sample's results: 15, 19, 25, 29 (demo.css)
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)  # of models, where the page offers a choice
@@ -80,7 +81,7 @@ class Demo:
 
 @dataclass(frozen=True)
 class Page:
-    """A page that is no demo: template <slug>.html, script static/<slug>.js."""
+    """A page that is not a demo: template <slug>.html, script static/<slug>.js."""
 
     slug: str
     menu: str
