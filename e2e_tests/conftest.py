@@ -87,7 +87,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def insecure_address(address: str) -> str:
-    """The same server as another machine names it over plain HTTP: its pages are no secure contexts."""
+    """The same server as another machine names it over plain HTTP: its pages are not secure contexts."""
     assert "127.0.0.1" in address
     return address.replace("127.0.0.1", ELSEWHERE)
 

@@ -36,7 +36,7 @@ class Quiet(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away is no error."""
+        """A browser that goes away is not an error."""
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ def test_a_measurement_is_stopped_and_what_is_no_result_is_refused(demo: Demo) -
     result: dict[str, Any] = page.wait_for("result", lambda: page._dataset("webinferBenchmark"))
     assert not result["whole"]
     assert [row["model"] for row in result["rows"]] == ["blazeface_short_range"]
-    # What is no result is refused, and the page goes on.
+    # What is not a result is refused, and the page goes on.
     page.page.evaluate("location.hash = 'result=AAAA'")
     assert "damaged" in page.wait_for_error("input")["message"]
     row = {"model": "<b>x</b>", "backend": "wasm", "median": "fast"}

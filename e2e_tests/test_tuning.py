@@ -104,7 +104,7 @@ def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) ->
     page = demo("?backend=webgpu&tools=open")
     count = page.wait_for_result()["count"]
     path = tmp_path / "broken.jsonl"
-    path.write_text("this is no log\n")
+    path.write_text("this is not a log\n")
     with page.page.expect_file_chooser() as chooser:
         page.page.locator("#tuning-import").click()
     chooser.value.set_files(str(path))

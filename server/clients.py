@@ -64,7 +64,7 @@ def client_of(text: str) -> str:
 
 
 def parsed(text: str) -> Address | None:
-    """The address in a text; an IPv4 address that is written as IPv6 counts as IPv4. None if it is no address."""
+    """The address in a text; an IPv4 address that is written as IPv6 counts as IPv4. None if it is not an address."""
     try:
         address = ip_address(text.strip().strip("[]").partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP connections with limits of time and number, and with our own answer to what is no HTTP.
+"""uvicorn's HTTP connections with limits of time and number, and with our own answer to what is not HTTP.
 
 uvicorn closes connections that are idle after an answer. It does not limit how long a client may take to send a
 request's head, how long it may leave an answer unread, nor how many connections one address may have; this module adds
@@ -115,7 +115,7 @@ class LimitedProtocol(H11Protocol):
         self.stop_write_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP with a problem document; where an answer is under way, the connection just ends."""
+        """Answers what is not HTTP with a problem document; where an answer is under way, the connection just ends."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if busy or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()

@@ -74,7 +74,7 @@ class TaskView:
 
 @dataclass(frozen=True)
 class PageView:
-    """What the template of a page that is no demo may name."""
+    """What the template of a page that is not a demo may name."""
 
     frame: Frame
     page: Page
@@ -157,7 +157,7 @@ def _missing(manifest: Manifest, models: Sequence[str]) -> tuple[set[str], set[s
 def page_view(
     manifest: Manifest, studio: Studio, page: Page, views: Sequence[TaskView], rivals: str, data: Markup
 ) -> PageView:
-    """The context of a page that is no demo, with those of all demos and the site's island."""
+    """The context of a page that is not a demo, with those of all demos and the site's island."""
     groups = dict[str, list[TaskView]]()
     for view in views:
         groups.setdefault(view.demo.group, []).append(view)

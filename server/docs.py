@@ -278,5 +278,5 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
         source = str(tokens[at].attrGet("src"))
         if not re.fullmatch(r"[a-z0-9-]+\.svg", source):
-            raise DocsError(f"{env['file']}: the picture {source!r} is no SVG file beside the page")
+            raise DocsError(f"{env['file']}: the picture {source!r} is not an SVG file beside the page")
         return f'<span class="picture" tabindex="0">{picture_html(env["folder"] / source)}</span>'

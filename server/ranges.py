@@ -1,6 +1,6 @@
 """Byte ranges: which parts of a file a client asks for.
 
-Source: RFC 9110, sections 14.1 and 14.2: what is no byte range is ignored, not refused
+Source: RFC 9110, sections 14.1 and 14.2: what is not a byte range is ignored, not refused
 """
 
 import re

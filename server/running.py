@@ -40,7 +40,7 @@ def bound_socket(port: int, host: str = HOST) -> socket.socket:
         except (OSError, OverflowError) as error:
             listener.close()
             if getattr(error, "errno", 0) == errno.EADDRNOTAVAIL:
-                raise AddressError(f"--host {host} is no address of this machine; name one that is") from error
+                raise AddressError(f"--host {host} is not an address of this machine; name one that is") from error
     raise AddressError(f"no free port between {port} and {port + PORTS_TRIED - 1}; choose another with --port")
 
 

@@ -119,7 +119,7 @@ def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
 def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[tuple[str, str], ...]:
     """Pointer argument → bytes that are written from it; `element` has become the bytes of the name's last type."""
     if not isinstance(writes, dict):
-        raise KernelListError(f"{name}: writes is no table of pointer arguments")
+        raise KernelListError(f"{name}: writes is not a table of pointer arguments")
     types = [
         int(bits) // 8 for bits in re.findall(r"(?<![a-z0-9])[biuf](8|16|32|64)(?![a-z0-9])", name.replace("_", " "))
     ]
@@ -139,7 +139,7 @@ def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[t
 def shared_constants(module: Mapping[str, object] = vars(kernel_constants)) -> Constants:
     """The numbers that C and Python share: what `webinfer.kernel_constants` names in capitals.
 
-    Raises:  KernelListError for a value that is no whole number and no tuple of them
+    Raises:  KernelListError for a value that is not a whole number and no tuple of them
     """
     found: dict[str, int | tuple[int, ...]] = {}
     for name, value in module.items():

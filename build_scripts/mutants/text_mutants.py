@@ -35,7 +35,7 @@ TOKEN = re.compile(
     "|".join(re.escape(word) for word in sorted(SWAPS, key=len, reverse=True)) + r"|(?<![\w.])\d+(?:\.\d+)?(?=[uif]?\b)"
 )
 SILENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|^[ \t]*(?:#|\$\$)[^\n]*|\{\{.*?\}\}|\{\$.*?\$\}", re.S | re.M)
-QUOTED = {  # what is no code in other languages
+QUOTED = {  # what is not code in other languages
     ".js": re.compile(r"//[^\n]*|/\*.*?\*/|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`", re.S),
     ".py": re.compile(r"\"\"\".*?\"\"\"|#[^\n]*|\"[^\"\n]*\"", re.S),
 }

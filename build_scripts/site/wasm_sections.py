@@ -161,7 +161,7 @@ class Module:
     def _type(reader: Reader) -> bytes:
         begin = reader.at
         if reader.take(1) != b"\x60":
-            raise ValueError("a type is no function's")
+            raise ValueError("a type is not a function's")
         reader.take(reader.number())
         reader.take(reader.number())
         return reader.data[begin : reader.at]
@@ -186,7 +186,7 @@ class Module:
         return reader.data[begin : reader.at]
 
     def type_of(self, function: int) -> int:
-        """The number of the type of a function that is no import."""
+        """The number of the type of a function that is not an import."""
         return Reader(self.kinds[function - self.imported]).number()
 
     def signature(self, kind: int) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """The wheel that users install: in CPython, and in pages of their own by micropip. One for every place.
 
-The build backend that pyproject.toml names makes it, as `pip install .` does; native_wheel.py adds what is no Python.
+The build backend that pyproject.toml names makes it, as `pip install .` does; native_wheel.py adds what is not Python.
 """
 
 import hashlib

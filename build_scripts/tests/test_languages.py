@@ -16,7 +16,7 @@ CATALOGUES = sorted((STATIC / "languages").glob("*.json"))
 ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-hint")
 FOREIGN = ("code", "pre", "script", "style", "textarea", "title")
 FOLDERS = ("engine", "media", "pages", "results", "sources", "ui")
-# What is no text of a page: selectors, styles, addresses, code, and what names a thing in every language.
+# What is not a text of a page: selectors, styles, addresses, code, and what names a thing in every language.
 NO_TEXT = re.compile(
     r"[\w.#:/*\[\]=>,?+-]*|[a-z][\w-]*( [a-z][\w-]*)*|.*(\$\{|=>|\?\.|var[<(]|import webinfer|device name).*|"
     r".*(\.cm-|::).*|"

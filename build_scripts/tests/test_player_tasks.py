@@ -279,7 +279,7 @@ def test_sounds_are_the_engines_and_labels_are_the_files(node: str, tmp_path: Pa
 
 
 def test_what_is_no_model_of_the_task_is_refused() -> None:
-    with pytest.raises(ModelFormatError, match="no selfie segmentation model"):
+    with pytest.raises(ModelFormatError, match="not a selfie segmentation model"):
         asyncio.run(compile_model(mapping(24), backend="wasm", task="selfie-segmenter"))
     with pytest.raises(InputError, match=r"cannot be compiled into a package; .*depth-estimator") as refused:
         asyncio.run(compile_model(mapping(24), backend="wasm", task="text-generation"))

@@ -92,7 +92,7 @@ def test_a_taken_port_gives_the_next_free_one() -> None:
 
 
 def test_an_address_of_another_machine_is_refused_by_its_name() -> None:
-    with pytest.raises(AddressError, match=r"--host 192\.0\.2\.1 is no address of this machine"):
+    with pytest.raises(AddressError, match=r"--host 192\.0\.2\.1 is not an address of this machine"):
         bound_socket(0, "192.0.2.1")
 
 

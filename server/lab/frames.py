@@ -18,7 +18,7 @@ MAX_BUFFERS = 4096
 
 
 class FrameError(ValueError):
-    """Bytes that are no message of the lab; the message says why."""
+    """Bytes that are not a message of the lab; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def read(data: str | bytes) -> Frame:
     except (ValueError, RecursionError) as error:
         raise FrameError("it holds no JSON") from error
     if not isinstance(head, dict) or not isinstance(head.get("type"), str):
-        raise FrameError("its JSON is no object with a type")
+        raise FrameError("its JSON is not an object with a type")
     sizes = head.get("buffers", [])
     if not isinstance(sizes, list) or len(sizes) > MAX_BUFFERS or not all(type(n) is int and n >= 0 for n in sizes):
-        raise FrameError("its buffers are no list of lengths")
+        raise FrameError("its buffers are not a list of lengths")
     if sum(sizes) != len(tail):
         raise FrameError(f"its buffers should have {sum(sizes)} bytes and have {len(tail)}")
     return Frame(head, tail)

@@ -149,7 +149,7 @@ class Hub:
         if (size := len(json.dumps(about))) > MAX_ABOUT_CHARS:  # which goes to everybody who lists devices
             raise LabError("protocol", f"what a device says about itself has {size} characters; {MAX_ABOUT_CHARS} fit")
         if not NAME.fullmatch(name):
-            raise LabError("name", f"{name[:40]!r} is no name of a device: 1 to 40 letters, digits, spaces, . _ -")
+            raise LabError("name", f"{name[:40]!r} is not a name of a device: 1 to 40 letters, digits, spaces, . _ -")
         await self._admitted(name)
         device = self.devices[name] = Device(name, peer, about)
         log.info("device %r came", name)
@@ -193,7 +193,7 @@ class Hub:
     def _note(self, device: Device, job: Job, frame: Frame) -> None:
         answer = frame.head.get("answer")
         if not isinstance(answer, dict):
-            raise LabError("protocol", "a device's answer is no object")
+            raise LabError("protocol", "a device's answer is not an object")
         if job.action == "open":
             device.model = clean_text(str(answer.get("name", "")), 200)
         self.record(device, job, answer)

@@ -172,7 +172,7 @@ def _line(text: str) -> dict[str, Any]:
     try:
         row = clean(loads(text))
     except (ValueError, RecursionError) as error:
-        raise StoreError("a line of a tuning log is no JSON") from error
+        raise StoreError("a line of a tuning log is not JSON") from error
     if not isinstance(row, dict) or not {*PLACE} <= {*row} or not ({"key", "plan"} & {*row}):
         raise StoreError("a line of a tuning log does not say what it is of, or where it holds")
     return row

@@ -1,4 +1,4 @@
-"""A server with a lab, and devices that are no browsers, over real WebSockets."""
+"""A server with a lab, and devices that are not browsers, over real WebSockets."""
 
 import asyncio
 import contextlib

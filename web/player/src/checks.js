@@ -14,7 +14,7 @@ function refuse(what) {
 }
 
 function list(value, length, what) {
-  if (!Array.isArray(value) || (length !== undefined && value.length !== length)) refuse(`${what} is no list${length === undefined ? "" : ` of ${length}`}`);
+  if (!Array.isArray(value) || (length !== undefined && value.length !== length)) refuse(`${what} is not a list${length === undefined ? "" : ` of ${length}`}`);
   return value;
 }
 
@@ -224,7 +224,7 @@ export function checkHeader(header, tensors, states) {
   }
   for (const { input, output, bytes } of states) {
     const [into, from] = [tensors.inputs.find(({ name }) => name === input), tensors.outputs.find(({ name }) => name === output)];
-    if ((input && !into) || (output && !from) || !(into ?? from)) refuse(`state ${input || output} is no input or output`);
+    if ((input && !into) || (output && !from) || !(into ?? from)) refuse(`state ${input || output} is not an input or output`);
     if (into?.open || from?.open) refuse(`state ${input || output} has no size`);
     if (into && from && into.nbytes !== from.nbytes) refuse(`state ${input} changes its size`);
     if (bytes.length && bytes.length !== (into ?? from).nbytes) refuse(`state ${input} begins with ${bytes.length} bytes`);

@@ -33,7 +33,7 @@ export class PackageFile {
   static async open(bytes) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     if (bytes.length < HEAD || new TextDecoder().decode(bytes.subarray(0, 8)) !== MAGIC) {
-      throw new PlayerError("package", `these ${bytes.length} bytes are no webinfer package`);
+      throw new PlayerError("package", `these ${bytes.length} bytes are not a webinfer package`);
     }
     const version = view.getUint32(8, true);
     if (version !== VERSION) throw new PlayerError("package", `this is a package of form ${version}; the player reads ${VERSION}`);

@@ -154,7 +154,7 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=text)
     sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
     sub.add_argument("--tunings", type=Path, metavar="LOG", help="a plan for each adapter in this tuning log")
-    sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
+    sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is not a command")
     sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
     sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
     text = "sizes that a package shall run at, where they stay open; may be repeated"
@@ -304,7 +304,7 @@ def _read_inputs(session: Session, given: Sequence[str], values: str) -> Any:
             raise InputError(f"cannot read {file!r}: {error.strerror or error}") from error
         except ValueError as error:  # NumPy would advise to allow pickles, which run any code
             raise InputError(
-                f"cannot read {file!r}: it is no array of numbers in a .npy file; write it with numpy.save"
+                f"cannot read {file!r}: it is not an array of numbers in a .npy file; write it with numpy.save"
             ) from error
     return arrays
 

@@ -27,15 +27,15 @@ class TaskVerb:
 TASK_VERBS = (
     TaskVerb("detect", "object-detection", "find objects in pictures"),
     TaskVerb("faces", "face-detection", "find faces in pictures"),
-    TaskVerb("classify", "classification", "say what pictures show"),
-    TaskVerb("segment", "segmentation", "tell people from their background"),
+    TaskVerb("classify", "classification", "classify pictures"),
+    TaskVerb("segment", "segmentation", "separate people from the background"),
     TaskVerb("pose", "pose-landmarks", "find the landmarks of bodies in pictures"),
     TaskVerb("ocr", "text", "read text in pictures"),
     TaskVerb("transcribe", "speech-recognition", "write down what recordings say"),
     TaskVerb("speech", "voice-activity", "find speech in recordings (WAV)"),
-    TaskVerb("sounds", "audio-classification", "say what recordings sound like (WAV)"),
-    TaskVerb("embed", "sentence-embedding", "vectors of texts"),
-    TaskVerb("filetype", "file-type", "say of what type files are"),
+    TaskVerb("sounds", "audio-classification", "classify the sounds in recordings (WAV)"),
+    TaskVerb("embed", "sentence-embedding", "compute vectors of texts"),
+    TaskVerb("filetype", "file-type", "detect the types of files"),
 )
 STANDARD_INPUT = "-"
 

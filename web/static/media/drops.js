@@ -18,7 +18,7 @@ export function watchDrops(zone, take) {
   });
 }
 
-/** Calls `take(files)` for the files that are dropped or pasted on the page, `refuse(error)` for what is no file. */
+/** Calls `take(files)` for the files that are dropped or pasted on the page, `refuse(error)` for what is not a file. */
 export function watchFiles(zone, take, refuse) {
   watchDrops(zone, ({ files }) => {
     if (files.length) take([...files]);

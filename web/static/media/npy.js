@@ -13,7 +13,7 @@ export const ARRAYS = {
   uint32: Uint32Array, int64: BigInt64Array, uint64: BigUint64Array, float32: Float32Array, float64: Float64Array,
 };
 
-/** A file that is no .npy array, or one that nothing here can read. */
+/** A file that is not a .npy array, or one that nothing here can read. */
 export class NpyError extends Error {
   code = "input";
 }
@@ -21,7 +21,7 @@ export class NpyError extends Error {
 /** {dtype, shape, data: ArrayBuffer} of a .npy file's bytes. */
 export function readNpy(buffer, name) {
   const view = new DataView(buffer);
-  if (buffer.byteLength < 12 || MAGIC.some((byte, at) => view.getUint8(at) !== byte)) throw new NpyError(`“${name}” is no .npy file.`);
+  if (buffer.byteLength < 12 || MAGIC.some((byte, at) => view.getUint8(at) !== byte)) throw new NpyError(`“${name}” is not a .npy file.`);
   const wide = view.getUint8(6) >= 2;
   const start = wide ? 12 : 10;
   const length = wide ? view.getUint32(8, true) : view.getUint16(8, true);

@@ -16,7 +16,7 @@ export const inMemory = (bytes) => ({
 export function readSnapshot(file) {
   if (file.length < 16) throw new Error(`it has ${file.length} bytes`);
   const [magic, version, headerBytes, runs] = words(file.read(0, 16));
-  if (magic !== MAGIC || version !== VERSION) throw new Error(`it is no snapshot of version ${VERSION}`);
+  if (magic !== MAGIC || version !== VERSION) throw new Error(`it is not a snapshot of version ${VERSION}`);
   const [header, begin] = [16 + 8 * runs, 16 + 8 * runs + headerBytes];
   if (file.length < begin) throw new Error(`it ends after ${file.length} bytes`);
   const places = words(file.read(16, 8 * runs));

@@ -5,7 +5,7 @@ import { browsersOwnCheck } from "./integrity.js";
 /** How many files this worker has asked for. */
 export const filesAsked = () => performance.getEntriesByType("resource").length;
 
-/** Keeps the site of this manifest with the page at this address. A browser that keeps nothing is no failure; nobody waits. */
+/** Keeps the site of this manifest with the page at this address. A browser that keeps nothing is not a failure; nobody waits. */
 export const keeperOf = (manifest, page, home) => async () => {
   try {
     const { url, ...row } = manifest["static/offline.js"];

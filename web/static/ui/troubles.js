@@ -4,7 +4,7 @@ import { hideMessage, showMessage } from "./panels.js";
 
 const root = document.documentElement;
 const TITLES = {
-  address: "That is no address of a model",
+  address: "That is not an address of a model",
   "backend-unavailable": "This backend cannot run here",
   "bad-image": "That is not a picture",
   "bad-sound": "That is not a sound",
@@ -27,7 +27,7 @@ const TITLES = {
   internal: "The engine made a mistake",
   isolation: "This page cannot have threads",
   kernel: "The engine’s kernels failed",
-  lab: "This browser is no device any more",
+  lab: "This browser is not a device any more",
   limit: "That is too large",
   "model-format": "The model cannot be read",
   "model-missing": "Could not download the model",

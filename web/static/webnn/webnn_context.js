@@ -31,7 +31,7 @@ export class MLContext {
   }
 
   get lost() {
-    return #inside in this ? this.#inside.lost : Promise.reject(new TypeError("this is no MLContext"));
+    return #inside in this ? this.#inside.lost : Promise.reject(new TypeError("this is not an MLContext"));
   }
 
   opSupportLimits() {
@@ -120,7 +120,7 @@ export class MLContext {
   }
 
   static inside(value) {
-    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError("context is no MLContext");
+    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError("context is not an MLContext");
     return value.#inside;
   }
 }

@@ -33,7 +33,7 @@ export function choice(value, words, name) {
 
 export function sequence(value, convert, name) {
   if ((typeof value !== "object" && typeof value !== "function") || value === null || typeof value[Symbol.iterator] !== "function") {
-    refuse(`${name} is no sequence`);
+    refuse(`${name} is not a sequence`);
   }
   return Array.from(value, (one) => convert(one, name));
 }
@@ -62,18 +62,18 @@ export function convert(value, kind, name, own) {
 /** The dictionary itself, or an empty one; anything else is refused. */
 export function dictionary(value, name) {
   if (value === undefined || value === null) return {};
-  return typeof value === "object" || typeof value === "function" ? value : refuse(`${name} is no dictionary`);
+  return typeof value === "object" || typeof value === "function" ? value : refuse(`${name} is not a dictionary`);
 }
 
 /** Pairs of a record: the own enumerable properties. */
 export function record(value, convertOne, name) {
-  if (typeof value !== "object" || value === null) refuse(`${name} is no record`);
+  if (typeof value !== "object" || value === null) refuse(`${name} is not a record`);
   return Object.keys(value).map((key) => [key.toWellFormed?.() ?? key, convertOne(value[key], key)]);
 }
 
 /** A descriptor's element type and shape; `shape` is JSON. */
 export function descriptor(value, name = "descriptor") {
-  if (typeof value !== "object" || value === null) refuse(`${name} is no dictionary`);
+  if (typeof value !== "object" || value === null) refuse(`${name} is not a dictionary`);
   const { dataType, shape } = value;
   if (dataType === undefined || shape === undefined) refuse(`${name} needs dataType and shape`);
   return { dataType: choice(dataType, TYPES, "dataType"), shape: JSON.stringify(KINDS.u32s(shape, "shape")) };
@@ -90,7 +90,7 @@ export function answer(json) {
 export function bytesOf(value, name) {
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   const shared = typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer;
-  return value instanceof ArrayBuffer || shared ? new Uint8Array(value) : refuse(`${name} is no buffer and no view of one`);
+  return value instanceof ArrayBuffer || shared ? new Uint8Array(value) : refuse(`${name} is not a buffer and no view of one`);
 }
 
 /** Gives a class the form of an interface: its members can be listed, and objects say what they are. */

@@ -25,9 +25,9 @@ export class MLOperand {
     return this.#inside.shape;
   }
 
-  /** The operand's key in Python; throws a TypeError for what is no operand. */
+  /** The operand's key in Python; throws a TypeError for what is not an operand. */
   static key(value, name = "operand") {
-    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError(`${name} is no MLOperand`);
+    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError(`${name} is not an MLOperand`);
     return value.#inside.key;
   }
 }
@@ -69,7 +69,7 @@ export class MLTensor {
   }
 
   static inside(value, name = "tensor") {
-    if (!isTensor(value)) throw new TypeError(`${name} is no MLTensor`);
+    if (!isTensor(value)) throw new TypeError(`${name} is not an MLTensor`);
     return value.#inside;
   }
 
@@ -91,7 +91,7 @@ export class MLGraph {
   }
 
   static inside(value, name = "graph") {
-    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError(`${name} is no MLGraph`);
+    if (typeof value !== "object" || value === null || !(#inside in value)) throw new TypeError(`${name} is not an MLGraph`);
     return value.#inside;
   }
 }

@@ -48,7 +48,7 @@ def test_a_checksum_without_the_key_does_not_do(places: tuple[Path, Path], caplo
     remember("code.1", b"good")
     (folder / "code.1").write_bytes(sealed(b"evil"))  # as versions before this one stored it
     assert kept("code.1") is None
-    assert not caplog.records  # an update is no alarm
+    assert not caplog.records  # an update is not an alarm
     stored = cache_folder.MAGIC + cache_folder._code(b"guess" * 6, "code.1", memoryview(b"evil")) + b"evil"
     (folder / "code.1").write_bytes(stored)
     assert kept("code.1") is None

@@ -264,7 +264,7 @@ def test_a_bar_is_tqdms_where_that_is_installed(monkeypatch: pytest.MonkeyPatch)
 
 def test_who_looks_is_known_from_the_terminal_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WEBINFER_PROGRESS", raising=False)
-    assert not is_shown()  # pytest's standard error is no terminal
+    assert not is_shown()  # pytest's standard error is not a terminal
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert is_shown()
     monkeypatch.setenv("WEBINFER_PROGRESS", "off")

@@ -1,4 +1,4 @@
-"""Files beside a model, however they are called, and what is said of files that are no weights or no models."""
+"""Files beside a model, however they are called, and what is said of files that are not weights or no models."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_the_smallest_map() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\x04\x04\x01", b"\x24\x01", b"\xff" * 64, b"\x03\x04\x01"])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(ModelFormatError, match="operator 5: its options are no FlexBuffer map"):
+    with pytest.raises(ModelFormatError, match="operator 5: its options are not a FlexBuffer map"):
         read_map(memoryview(data), "operator 5")
 
 

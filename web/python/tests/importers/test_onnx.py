@@ -202,7 +202,7 @@ def test_a_link_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "w.bin").symlink_to(tmp_path / "w.bin")
     (tmp_path / "in" / "m.onnx").write_bytes(_external("w.bin"))
-    with pytest.raises(ModelFormatError, match="is no file in the folder"):
+    with pytest.raises(ModelFormatError, match="is not a file in the folder"):
         asyncio.run(_loaded(tmp_path / "in" / "m.onnx"))
 
 
@@ -276,7 +276,7 @@ def test_sequences_between_operators_are_lists_of_values() -> None:
     [
         ([_n("SequenceConstruct", "x x", "y")], "output y: a sequence"),
         ([_n("SequenceConstruct", "x", "s"), _n("Add", "s x", "y")], "input 0 is a sequence, needs a tensor"),
-        ([_n("SequenceAt", "x i", "y")], "input 0 is no sequence"),
+        ([_n("SequenceAt", "x i", "y")], "input 0 is not a sequence"),
         ([_n("SequenceConstruct", "x", "s"), _n("SequenceAt", "s i", "y")], "position 7 is not one of 1"),
         ([_n("SplitToSequence", "x i", "s"), _n("SequenceInsert", "s s", "y")], "a sequence holds tensors"),
     ],

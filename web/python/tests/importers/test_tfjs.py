@@ -220,7 +220,7 @@ def test_files_without_one_model_are_listed(files: dict[str, bytes], words: str)
 
 
 def test_a_mapping_of_something_else_is_refused() -> None:
-    with pytest.raises(InputError, match="names that are no text"):
+    with pytest.raises(InputError, match="names that are not text"):
         asyncio.run(webinfer.load({1: b"x"}))
     with pytest.raises(ModelFormatError, match="cannot be read from a str"):
         asyncio.run(webinfer.load({"model.json": "text"}))

@@ -222,9 +222,9 @@ def loop_with_array() -> list[dict[str, Any]]:
     [
         ([node("a", "Neg", "b"), node("b", "Neg", "a"), node("y", "Identity", "a")], "needs its own result"),
         ([placeholder("x", [2]), node("y", "Exit", "x")], "leaves no loop"),
-        ([node("y", "Neg", "nobody")], "nobody is no result of any node"),
-        ([placeholder("x", [2]), node("y", "Neg", "x:70000")], "is no result of any node|results of node"),
-        ([placeholder("x", [2]), node("y", "TensorListStack", "x", "x")], "is no list of tensors"),
+        ([node("y", "Neg", "nobody")], "nobody is not a result of any node"),
+        ([placeholder("x", [2]), node("y", "Neg", "x:70000")], "is not a result of any node|results of node"),
+        ([placeholder("x", [2]), node("y", "TensorListStack", "x", "x")], "is not a list of tensors"),
     ],
 )
 def test_graphs_that_make_no_sense_are_typed_errors(nodes: list[dict[str, Any]], words: str) -> None:

@@ -220,7 +220,7 @@ def test_a_lab_that_is_not_there_or_refuses_is_said(root: str, address: str, mon
     async def work(engine: Engine) -> None:
         for wrong, words in (
             (None, "where is the lab"),
-            (root, "no address of a lab"),
+            (root, "not an address of a lab"),
             (f"{root}/lab#token=wrong", "token is missing or wrong"),
             ("http://127.0.0.1:9/lab#token=x", "cannot be reached"),
         ):
@@ -238,7 +238,7 @@ def test_a_lab_that_is_not_there_or_refuses_is_said(root: str, address: str, mon
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [("Content-Length: 9\r\n\r\n[]", "cannot be reached"), ("\r\n<html>", "is no lab"), ("\0", "is no lab")],
+    [("Content-Length: 9\r\n\r\n[]", "cannot be reached"), ("\r\n<html>", "is not a lab"), ("\0", "is not a lab")],
 )
 def test_an_answer_that_breaks_off_or_is_none_is_a_typed_error(body: str, words: str) -> None:
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -350,5 +350,5 @@ def test_messages_carry_buffers_wherever_they_stand() -> None:
     assert head["fields"] == {"files": {"a": {"buffer": 0}, "b": {"buffer": 1}}, "list": [{"buffer": 2}]}
     assert [bytes(one) for one in buffers] == [b"xyz", b"", struct.pack("f", 1)]
     for bad in ("{", "[]", "{}", b"", b"\1\0\0\0{", data[:-1]):
-        with pytest.raises(lab.LabError, match="no message"):
+        with pytest.raises(lab.LabError, match="not a message"):
             read(bad)

@@ -70,7 +70,7 @@ def test_altered_plans_give_right_numbers_or_typed_errors(package: Package) -> N
 
 
 def holds(proof: Any) -> bool:
-    """Whether a proof holds; what is no error of ours becomes one in package.reading."""
+    """Whether a proof holds; what is not an error of ours becomes one in package.reading."""
     try:
         proof()
     except (WebinferError, KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -96,7 +96,7 @@ def test_a_batch_that_lacks_a_column_is_an_error(summing: Path, numbers: np.ndar
         predict({"x": numbers, "q": numbers})
     with pytest.raises(webinfer.InputError, match="different numbers of rows"):
         predict({"x": numbers, "y": numbers[:3]})
-    with pytest.raises(webinfer.InputError, match="a float is no batch of rows"):
+    with pytest.raises(webinfer.InputError, match="a float is not a batch of rows"):
         predict(1.5)
     with pytest.raises(webinfer.InputError, match="there is no output 'q'; there are z"):
         Predictor(summing, outputs=["q"])({"x": numbers, "y": numbers})

@@ -59,7 +59,7 @@ def test_such_a_model_can_be_compiled_and_the_shell_says_how(
     assert main(command) != 0
     assert "--shape INPUT=1x16" in capsys.readouterr().err
     assert main([*command, "--shape", "x=3"]) != 0
-    assert "bind it with `values`, in a shell with --value INPUT=NUMBER" in capsys.readouterr().err
+    assert "bind that with `values`, in a shell with --value INPUT=NUMBER" in capsys.readouterr().err
     assert main([*command, "--shape", "x=3", "--value", "rate=16000"]) == 0
     with webinfer.load_sync(made, backend="wasm") as session:
         assert session.run({"x": X})["y"].tolist() == X.tolist() * 2
@@ -80,5 +80,5 @@ def test_what_cannot_be_bound_is_named() -> None:
     for wrong in (5, {"rate": "x"}, {"rate": float("nan")}, {1: 2}):
         with pytest.raises(InputError, match="values"):
             loaded(values=wrong)
-    with pytest.raises(UnsupportedOpError, match="data decides"):
+    with pytest.raises(UnsupportedOpError, match="depends on data"):
         webinfer.run_sync(compile_model(model(), backend="wasm", builds=["simd128"], shapes={"x": (3,)}))

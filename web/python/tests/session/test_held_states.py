@@ -131,7 +131,7 @@ def test_only_new_rows_are_written_whatever_batch_and_number_come(threads: int) 
                     found = run(session.run({"input_ids": ids}, kv_cache=caches[key]))
                     np.testing.assert_array_equal(found["logits"].numpy(), want["logits"].numpy())
                     pasts[key] = np.stack([want[name].numpy() for name in NAMES[1]])
-                    if turn == 1 and before.size:  # as arrays, which are no states
+                    if turn == 1 and before.size:  # as arrays, which are not states
                         own = run(session.run(fed))
                         for name, tensor in want.items():
                             np.testing.assert_array_equal(own[name].numpy(), tensor.numpy())
@@ -288,7 +288,7 @@ def test_on_a_gpu_only_new_rows_are_written_whatever_batch_and_number_come(moves
                 np.testing.assert_array_equal(found["logits"].numpy(), want["logits"].numpy())
                 pasts[key] = np.stack([want[name].numpy() for name in NAMES[1]])
             if turn == 1:
-                run(session.run(fed))  # arrays, which are no states
+                run(session.run(fed))  # arrays, which are not states
                 on_gpu = run(session.run_on_gpu(fed))
                 np.testing.assert_array_equal(run(on_gpu["logits"].read()).numpy(), want["logits"].numpy())
         assert appending > 10  # of 48, where four sequences take turns and grow

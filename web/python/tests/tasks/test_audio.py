@@ -66,11 +66,11 @@ def test_samples_come_with_their_rate_and_channels() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "int is no audio"),
+        (7, "int is not audio"),
         (np.zeros(4, np.float32), "need their rate"),
         ((np.zeros(4, np.float32), 10), "rate is 10"),
-        ((np.zeros(4), 16000), "no audio; needed is float32"),
-        ((np.zeros((2, 2, 2), np.float32), 16000), "no audio; needed is float32"),
+        ((np.zeros(4), 16000), "not audio; needed is float32"),
+        ((np.zeros((2, 2, 2), np.float32), 16000), "not audio; needed is float32"),
         (wav(b"", form=6, bits=8), "format 6"),
         (wav(b"\0\0", channels=0), "fmt or data chunk is missing"),
         (wav(b"\0\0")[:30], "fmt or data chunk is missing"),

@@ -119,5 +119,5 @@ def test_another_model_or_threshold_is_refused() -> None:
     with pytest.raises(InputError, match="threshold"):
         run(BodySegmenter.create("no such file", threshold=2))
     for outputs in (maps(Scene())[:5], maps(Scene())[:3], [np.zeros((1, 16, 3))]):
-        with pytest.raises(ModelFormatError, match="is no BodyPix"):
+        with pytest.raises(ModelFormatError, match="is not BodyPix"):
             segmented(model(outputs, PICTURE))

@@ -71,7 +71,7 @@ def crowd(a: SsdDetectionsAttrs) -> Raw:
 
 
 def strange(a: SsdDetectionsAttrs) -> Raw:
-    """A third of the scores are no numbers, or infinite."""
+    """A third of the scores are not numbers, or infinite."""
     boxes, scores = clusters(a)
     scores[0, ::6], scores[0, 3::12], scores[0, 9::12] = np.nan, -np.inf, np.inf
     return boxes, scores

@@ -129,7 +129,7 @@ def test_what_cannot_be_a_classifier_is_refused() -> None:
         FileRules.read(b"{}", b"{}")
     other = webinfer.GraphBuilder()
     other.output(other.node("relu", other.input("x", (1, 8))), "y")
-    with pytest.raises(ModelFormatError, match="no file classifier"):
+    with pytest.raises(ModelFormatError, match="not a file classifier"):
         create(other, rules=RULES)
     with run(FileTypeClassifier.create(first_letter(), rules=RULES, backend="wasm")) as task:
         with pytest.raises(InputError, match="int has no bytes"):

@@ -87,7 +87,7 @@ def test_options_choose_what_is_told() -> None:
     ("options", "complaint"),
     [
         ({"most": 0}, "most"), ({"min_score": 2}, "min_score"), ({"allow": ["cup"], "deny": ["hat"]}, "both"),
-        ({"allow": ["cap"]}, "'cap' is no label of the model; it has cup, hat, dog"),
+        ({"allow": ["cap"]}, "'cap' is not a label of the model; it has cup, hat, dog"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_are_refused_before_anything_is_loaded(
@@ -185,7 +185,7 @@ def test_distances_of_a_nanodet_are_the_means_of_their_distributions(target: Tar
 
 def test_a_model_that_detects_no_objects_is_refused_with_what_was_found() -> None:
     for outputs in ([np.zeros((1, 1001))], [np.zeros((1, 7, 4)), np.zeros((1, 7, 5))], [np.zeros((1, 5, 8))] * 2):
-        with pytest.raises(ModelFormatError, match=r"no object detector that is known.*\(1, 32, 32, 3\)"):
+        with pytest.raises(ModelFormatError, match=r"not an object detector that is known.*\(1, 32, 32, 3\)"):
             found(model(outputs))
 
 

@@ -87,7 +87,7 @@ def test_a_classifier_refuses_options_and_models_that_are_none_of_its_kind() -> 
     flat.output(flat.node("relu", flat.input("x", (1, 12))), "y")
     with pytest.raises(ModelFormatError, match="one tensor of scores"):
         run(ImageClassifier.create(flat, backend="wasm"))
-    with pytest.raises(ModelFormatError, match="no selfie segmentation model"):
+    with pytest.raises(ModelFormatError, match="not a selfie segmentation model"):
         run(SelfieSegmenter.create(model, backend="wasm"))
 
 

@@ -135,8 +135,8 @@ def test_what_cannot_embed_is_refused() -> None:
         run(SentenceEmbedder.create(fixed_model(), vocabulary=["[PAD]", "[UNK]"], backend="wasm"))
     other = webinfer.GraphBuilder()
     other.output(other.node("relu", other.input("x", (1, 8))), "y")
-    with pytest.raises(ModelFormatError, match="no sentence model"):
+    with pytest.raises(ModelFormatError, match="not a sentence model"):
         run(SentenceEmbedder.create(other, vocabulary=PIECES, backend="wasm"))
     with run(SentenceEmbedder.create(fixed_model(), vocabulary=PIECES, backend="wasm")) as task:
-        with pytest.raises(InputError, match="7 is no text"):
+        with pytest.raises(InputError, match="7 is not text"):
             run(task.embed(["a", 7]))

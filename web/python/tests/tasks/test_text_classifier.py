@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert len(classified("bad", target, most=2)) == 2
     with pytest.raises(InputError, match="has 3 classes; 2 labels are given"):
         classified("bad", target, labels=LABELS[:2])
-    with pytest.raises(InputError, match="is no text"):
+    with pytest.raises(InputError, match="is not text"):
         classified(b"bad", target)  # type: ignore[arg-type]
     builder = webinfer.GraphBuilder("other")
     builder.output(builder.node("relu", builder.input("x", (1, 3))), "y")

@@ -151,7 +151,7 @@ def test_probabilities_become_stretches(
 def test_other_models_rates_and_options_are_refused() -> None:
     other = webinfer.GraphBuilder()
     other.output(other.node("relu", other.input("x", (1, 8))), "y")
-    with pytest.raises(ModelFormatError, match="no Silero model"):
+    with pytest.raises(ModelFormatError, match="not a Silero model"):
         run(VoiceActivityDetector.create(other, backend="wasm"))
     with pytest.raises(InputError, match="threshold"):
         detector(threshold=1.5)

@@ -85,7 +85,7 @@ def test_a_large_mean_takes_nothing_from_the_deviation() -> None:
 
 def test_norms_of_which_something_else_is_read_or_that_are_others_stay_apart() -> None:
     assert "group_norm" not in shaders(group_norm((1, 16, 16, 40), 4, centred=False)[0])
-    assert "group_norm" not in shaders(group_norm((1, 16, 16, 42), 7)[0]), "channels are no whole quads"
+    assert "group_norm" not in shaders(group_norm((1, 16, 16, 42), 7)[0]), "channels are not whole quads"
     assert "group_norm" not in shaders(group_norm((1, 16, 16, 40), 4, ending="silu", steepness=2.0)[0])
     assert "group_norm" not in shaders(group_norm((1, 16, 16, 40), 4)[0], SOFTWARE)
     for place in range(3):

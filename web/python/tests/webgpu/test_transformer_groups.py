@@ -90,7 +90,7 @@ def test_products_that_something_else_reads_stay_apart() -> None:
     assert len(shaders(c.graph(k))) == 4
     odd = Chain(1, 21, 16)
     attend(odd, *(heads_of(odd, odd.x, 2, 6) for _ in range(3)))
-    assert len(shaders(odd.graph())) == 4, "rows are no whole quads"
+    assert len(shaders(odd.graph())) == 4, "rows are not whole quads"
     check(odd.graph())
 
 

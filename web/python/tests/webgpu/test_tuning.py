@@ -234,7 +234,7 @@ def test_the_model_is_refused_before_anything_is_timed() -> None:
 
 
 class Hardware(Memory):
-    """A host whose adapter says that it is no software, so that nodes are fused."""
+    """A host whose adapter says that it is not software, so that nodes are fused."""
 
     async def gpu(self) -> Any:
         return Disguised(await DEVICE_HOST.gpu(), software=False)

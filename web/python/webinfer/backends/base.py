@@ -551,7 +551,7 @@ class BindingBackend(Backend):
 
         None where the plan would hold for those sizes alone. Asks the trace more, which adds guards to it.
 
-        Raises:  what `build` raises, and whatever sizes that are no numbers lead to
+        Raises:  what `build` raises, and whatever sizes that are not numbers lead to
         """
 
     def serialize_open(self, executors: Sequence[Executor], host: Host, about: Mapping[str, Any]) -> bytes:

@@ -52,7 +52,7 @@ async def _always(host: Host) -> str:
 
 
 async def _hardware(host: Host) -> str:
-    return "would run on a software adapter" if (await host.gpu()).software else ""
+    return "has only a software adapter" if (await host.gpu()).software else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from webinfer.ops.elementwise import ROWS, BinaryAttrs
 from webinfer.ops.movement import padded
 from webinfer.ops.resize import nearest
 
-WHERE = "where"  # the one step that is no formula: c != 0 ? a : b
+WHERE = "where"  # the one step that is not a formula: c != 0 ? a : b
 
 
 class Reading(enum.StrEnum):

@@ -25,7 +25,7 @@ class Axis:
     reader: str  # the node's label
 
     def outside(self, data: memoryview, letter: str) -> int | None:
-        """The first number of these bytes, in the format of that letter, that is no position of the axis."""
+        """The first number of these bytes, in the format of that letter, that is not a position of the axis."""
         flat = data.cast("B")
         if max(flat.cast(letter.upper()), default=-1) < self.size:  # type: ignore[call-overload]
             return None  # one look at all: a negative number would be a large one

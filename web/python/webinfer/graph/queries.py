@@ -18,7 +18,7 @@ def use_counts(graph: Graph) -> Counter[Value]:
 
 
 def single_producers(graph: Graph) -> dict[Value, Node]:
-    """The writer of each value that exactly one reader wants and that is no output of the graph.
+    """The writer of each value that exactly one reader wants and that is not an output of the graph.
 
     Such a node may be merged into its reader.
     """

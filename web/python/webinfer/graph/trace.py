@@ -375,7 +375,7 @@ class Trace:
         return len(self._parts)
 
     def parts_of(self, atom: int) -> tuple[str, Poly, Poly]:
-        """What an atom that is no symbol is: "//" or "min" of two expressions."""
+        """What an atom that is not a symbol is: "//" or "min" of two expressions."""
         parts = self._parts[atom]
         assert parts is not None
         return parts

@@ -335,7 +335,7 @@ class BrowserHost:
         return None if data is None else bytes(data).decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
-        """Stores a text in the origin's cache; a full or missing cache is no failure."""
+        """Stores a text in the origin's cache; a full or missing cache is not a failure."""
         await self.remember_bytes(name, text.encode())
 
     async def sha256(self, data: memoryview) -> str:
@@ -350,7 +350,7 @@ class BrowserHost:
         return await origin_cache.recall(name)
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        """Stores bytes in the origin's cache; a full or missing cache is no failure."""
+        """Stores bytes in the origin's cache; a full or missing cache is not a failure."""
         await origin_cache.remember(name, data)
 
 

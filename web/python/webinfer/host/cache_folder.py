@@ -52,7 +52,7 @@ def recall(name: str) -> memoryview | None:
 
 
 def remember(name: str, data: bytes, kind: str = "", kept: int = 0, kept_bytes: int = 0) -> None:
-    """Stores bytes; a folder that cannot be written or is not used is no failure.
+    """Stores bytes; a folder that cannot be written or is not used is not a failure.
 
     Of the files whose names begin with `kind`, only the `kept` ones that were used last stay, of `kept_bytes` together.
     """

@@ -1,6 +1,6 @@
 """What the engine asks of the platform, as protocols: files, clock, kernels, a GPU, pictures, storage.
 
-`browser` (Pyodide) and `native` (CPython with wasmtime and wgpu) implement them. Here is no code of a platform, and
+`browser` (Pyodide) and `native` (CPython with wasmtime and wgpu) implement them. Here is not code of a platform, and
 no knowledge of graphs, models or backends.
 """
 
@@ -212,7 +212,7 @@ class Host(Protocol):
     def beside(self, place: str, name: str) -> str:
         """The URL or path of a file that a model at `place` names; `name` is relative to the model's folder.
 
-        Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
+        Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is not a file
         """
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:

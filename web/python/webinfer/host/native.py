@@ -285,7 +285,7 @@ class NativeHost:
         return None if data is None else bytes(data).decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
-        """Stores a text in the user's cache folder; a folder that cannot be written is no failure."""
+        """Stores a text in the user's cache folder; a folder that cannot be written is not a failure."""
         await self.remember_bytes(name, text.encode())
 
     async def recall_bytes(self, name: str) -> memoryview | None:
@@ -293,7 +293,7 @@ class NativeHost:
         return cache_folder.recall(name)
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        """Stores bytes in the user's cache folder; a folder that cannot be written is no failure."""
+        """Stores bytes in the user's cache folder; a folder that cannot be written is not a failure."""
         if name.startswith(PLANS):
             cache_folder.remember(name, data, PLANS, MAX_PLANS, MAX_PLAN_BYTES)
         else:

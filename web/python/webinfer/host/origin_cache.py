@@ -30,7 +30,7 @@ async def recall(name: str) -> memoryview | None:
 
 
 async def remember(name: str, data: bytes) -> None:
-    """Stores bytes; a full or missing cache is no failure."""
+    """Stores bytes; a full or missing cache is not a failure."""
     try:
         await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
     except (JsException, AttributeError) as error:

@@ -34,7 +34,7 @@ def read_model(
     to run a model that has several. `files` are the bytes of files beside the model, by the names it gives them.
     With `known_values`, sizes and conditions may depend on data: DataDependentValue names the value to observe first.
 
-    Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
+    Raises:  ModelFormatError if the bytes are not a model or break a rule of their format; UnsupportedOpError
              listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError;
              OpenSizes if sizes are left open;
              InputError if the model has no such signature

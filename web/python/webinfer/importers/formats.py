@@ -189,7 +189,7 @@ def read(
 ) -> Graph:
     """The graph of a model of any format, or of one of its signatures; `files` are those beside it.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises;
+    Raises:  ModelFormatError if the bytes are not a model that is read here, and all that the reader raises;
              InputError if models of the format have no signatures
     """
     row, source = _row(data, name)
@@ -209,7 +209,7 @@ def read(
 def signature_names(data: memoryview, name: str) -> tuple[str, ...]:
     """The names of a model's signatures.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises
+    Raises:  ModelFormatError if the bytes are not a model that is read here, and all that the reader raises
     """
     row, source = _row(data, name)
     return tuple(_function(row, row.names, name)(source, name)) if row.names else ()
@@ -237,7 +237,7 @@ def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
 def format_name(data: memoryview, name: str) -> str:
     """The name of a model's format.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here
+    Raises:  ModelFormatError if the bytes are not a model that is read here
     """
     return _row(data, name)[0].name
 
@@ -245,7 +245,7 @@ def format_name(data: memoryview, name: str) -> str:
 def metadata(data: memoryview, name: str) -> dict[str, str]:
     """The words that a model's writer left in its file, by their keys; none if its format has no place for them.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule
+    Raises:  ModelFormatError if the bytes are not a model that is read here, or break a rule
     """
     row, source = _row(data, name)
     found: dict[str, str] = _function(row, row.metadata, name)(source, name) if row.metadata else {}
@@ -255,7 +255,7 @@ def metadata(data: memoryview, name: str) -> dict[str, str]:
 def caches(data: memoryview, name: str) -> Caches | None:
     """The inputs that come back longer among the outputs; None where the format has no way to tell.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    Raises:  ModelFormatError if the bytes are not a model that is read here, or break a rule; LimitError
     """
     row, source = _row(data, name)
     found: Caches | None = _function(row, row.caches, name)(source, name) if row.caches else None
@@ -265,7 +265,7 @@ def caches(data: memoryview, name: str) -> Caches | None:
 def outline(data: memoryview, name: str) -> tuple[str, Outline]:
     """The name of a model's format, and what its file says of itself; nothing is converted.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    Raises:  ModelFormatError if the bytes are not a model that is read here, or break a rule; LimitError
     """
     row, source = _row(data, name)
     found: Outline = _function(row, row.outline, name)(source, name) if row.outline else Outline()
@@ -275,7 +275,7 @@ def outline(data: memoryview, name: str) -> tuple[str, Outline]:
 def weights(data: memoryview, name: str, files: Mapping[str, memoryview]) -> dict[str, StoredWeight]:
     """The weights as the file stores them, by their keys in the outline; `files` are those beside it.
 
-    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    Raises:  ModelFormatError if the bytes are not a model that is read here, or break a rule; LimitError
     """
     row, source = _row(data, name)
     if not row.weights:

@@ -47,7 +47,7 @@ def place_of(address: str | None) -> Place:
     parts = urlsplit(text)
     token = parse_qs(parts.fragment).get("token", [""])[0]
     if parts.scheme not in ("http", "https") or not parts.netloc or not token:
-        raise LabError(f"{text!r} is no address of a lab; it looks like http://192.168.1.5:8000/lab#token=…")
+        raise LabError(f"{text!r} is not an address of a lab; it looks like http://192.168.1.5:8000/lab#token=…")
     return Place(f"{parts.scheme}://{parts.netloc}", token)
 
 
@@ -79,7 +79,7 @@ async def _rows(address: str | None, what: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(await _text(address, what))
     except ValueError as error:
-        raise LabError(f"what answers at {place_of(address).root} is no lab: {error}") from error
+        raise LabError(f"what answers at {place_of(address).root} is not a lab: {error}") from error
     return found
 
 

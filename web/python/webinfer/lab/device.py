@@ -206,7 +206,7 @@ class _Question:
 
     def succeed(self, answer: Any, buffers: list[memoryview]) -> None:
         if not isinstance(answer, dict):
-            self.fail(LabError("the device's answer is no object"))
+            self.fail(LabError("the device's answer is not an object"))
         elif not self.answer.done():
             self.answer.set_result((answer, buffers))
 

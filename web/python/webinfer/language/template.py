@@ -37,7 +37,7 @@ class ChatTemplate:
     def text(self, messages: Messages, answer: bool = True) -> str:
         """The chat as text, with `answer` up to where the next answer begins.
 
-        Raises:  InputError if these are no messages, or the template refuses them
+        Raises:  InputError if these are not messages, or the template refuses them
         """
         if self._template is None:
             raise InputError("this model's file has no template of chats; give a text in place of messages")

@@ -102,7 +102,7 @@ def zeros_of(type: TensorType, count: int) -> tuple[int, ...]:
 def stored_bounds(type: TensorType, activation: Activation) -> tuple[int, int]:
     """Smallest and largest stored result: the element type's range, cut by a clamp.
 
-    Raises:  UnsupportedOpError for activations that are no clamp
+    Raises:  UnsupportedOpError for activations that are not a clamp
     """
     low, high = type.dtype.range
     if activation.bounds is None:

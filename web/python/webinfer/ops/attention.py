@@ -18,7 +18,7 @@ MAX_WIDTH = 128  # elements of a query, a key or a value
 class AttentionAttrs:
     """`inner`: of q, k, v and y, whether the heads lie inside a row ([B, L, H, D]) or around it ([B, H, L, D]).
 
-    `clear_nan`: a query whose weights are no numbers, for it is without any key, gets zeros, whatever the values are.
+    `clear_nan`: a query whose weights are not numbers, for it is without any key, gets zeros, whatever the values are.
     """
 
     scale: float = 1.0

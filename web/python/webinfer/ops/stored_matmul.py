@@ -42,7 +42,7 @@ def infer(inputs: Inputs, a: StoredMatmulAttrs) -> tuple[TensorType, ...]:
     if len(_scales(w)) not in (1, n) or (len(_scales(w)) > 1 and w.quant.axis != int(not a.transpose_b)):  # type: ignore[union-attr]
         raise ShapeError(f"stored_matmul: w {w} needs one scale, or one for each of {n} columns")
     if a.activation.bounds is None:
-        raise ShapeError(f"stored_matmul: activation {a.activation} is no clamp")
+        raise ShapeError(f"stored_matmul: activation {a.activation} is not a clamp")
     if bias is not None and (bias.shape != (n,) or bias.dtype is not DType.FLOAT32):
         raise ShapeError(f"stored_matmul: bias {bias} needs float32 of shape {(n,)}")
     return (TensorType((*x.shape[:-1], n)),)

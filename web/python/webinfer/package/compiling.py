@@ -50,8 +50,8 @@ BUILDS = ("relaxed", "simd128")  # of the kernels, the best first
 MOST_THREADS = 8  # that a plan leaves room for
 EXPORTS = ("run", "abi", "__heap_base", "__stack_pointer", "thread_pool_run", "thread_pool_work")
 DECIDED_BY_DATA = (
-    "data decides what runs, which needs the engine beside it; if an input decides alone, bind it with `values`, in a "
-    "shell with --value INPUT=NUMBER"
+    "the control flow depends on data, which needs the engine at run time; if one input alone decides it, bind that "
+    "with `values`, in a shell with --value INPUT=NUMBER"
 )
 Shapes = dict[str, list[Any]]  # of inputs and outputs whose sizes are open: the file's names, "?" for what follows them
 _FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})

@@ -69,7 +69,7 @@ class Writer:
 class Package:
     """A `.webinfer` file that was opened: `header`, and sections that are checked when they are asked for.
 
-    Raises:  ModelFormatError if the bytes are no package or break a rule; IntegrityError if the header is damaged;
+    Raises:  ModelFormatError if the bytes are not a package or break a rule; IntegrityError if the header is damaged;
              LimitError
     """
 
@@ -79,7 +79,7 @@ class Package:
             raise ModelFormatError(f"{name!r} has {len(self._data)} bytes, a package has at least {HEAD.size}")
         magic, version, length, digest = HEAD.unpack_from(self._data)
         if magic != MAGIC:
-            raise ModelFormatError(f"{name!r} is no package: it begins with {magic!r}, not with {MAGIC!r}")
+            raise ModelFormatError(f"{name!r} is not a package: it begins with {magic!r}, not with {MAGIC!r}")
         if version != VERSION:
             raise ModelFormatError(f"{name!r} is a package of form {version}, this engine reads {VERSION}")
         if length > MAX_HEADER:
@@ -96,9 +96,9 @@ class Package:
         try:
             found = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ModelFormatError(f"the header of {self.name!r} is no JSON: {error}") from None
+            raise ModelFormatError(f"the header of {self.name!r} is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise ModelFormatError(f"the header of {self.name!r} is no JSON object")
+            raise ModelFormatError(f"the header of {self.name!r} is not a JSON object")
         return found
 
     def _sections(self) -> dict[str, tuple[int, int, int, str]]:
@@ -150,4 +150,4 @@ class Package:
         try:
             return json.loads(bytes(self.section(name)))
         except (ValueError, RecursionError) as error:
-            raise ModelFormatError(f"section {name!r} of package {self.name!r} is no JSON: {error}") from None
+            raise ModelFormatError(f"section {name!r} of package {self.name!r} is not JSON: {error}") from None

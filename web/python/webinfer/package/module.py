@@ -218,7 +218,9 @@ def _globals(module: Module, part: Cursor) -> None:
         begin = part.at
         part.take(2)
         if part.byte() != 0x41:
-            raise ModelFormatError("a WebAssembly module has a global that is no i32 number, which kernels have not")
+            raise ModelFormatError(
+                "a WebAssembly module has a global that is not an i32 number, which kernels have not"
+            )
         part.number()
         part.byte()
         module.globals.append(_slice(part, begin))

@@ -57,7 +57,7 @@ async def voice(
         names = {info.name for info in session.inputs}
         states = next((state for state in STATES if names - {RATE} == {SAMPLES, *state}), None)
         if states is None:
-            raise ModelFormatError(f"{session.name!r} is no Silero model: its inputs are {', '.join(sorted(names))}")
+            raise ModelFormatError(f"{session.name!r} is not a Silero model: its inputs are {', '.join(sorted(names))}")
         opened = {i.name for i in session.inputs if any(not isinstance(size, int) for size in i.shape)}
     shapes = {name: shape for name, shape in {SAMPLES: (1, chunk + context), **states}.items() if name in opened}
     reading = {"shapes": shapes, "values": {RATE: HEARD_RATE} if RATE in names else None}

@@ -23,7 +23,7 @@ def export_page(package: Path, folder: Path, parts: Mapping[str, bytes] | None =
     `parts` are the player and its page, by default those of the installed wheel. The folder is new, empty, or an
     earlier export, which is replaced.
 
-    Raises:  ModelFormatError if the file is no package, InputError if the folder holds something else or the
+    Raises:  ModelFormatError if the file is not a package, InputError if the folder holds something else or the
              installation has no player; OSError
     """
     data = package.read_bytes()
@@ -40,7 +40,7 @@ def export_page(package: Path, folder: Path, parts: Mapping[str, bytes] | None =
 def installed() -> dict[str, bytes]:
     """The player and its page, as they lie in the wheel.
 
-    Raises:  InputError if there are none: a checkout is no wheel
+    Raises:  InputError if there are none: a checkout is not a wheel
     """
     found = {path.name.removeprefix(PREFIX): path.read_bytes() for path in PARTS.glob(f"{PREFIX}*")}
     if PAGE not in found:

@@ -154,7 +154,7 @@ class ModelController:
         return told
 
     async def graph(self, backend: str) -> Answer:
-        """The compiled graph with the steps of its plan; that of a model whose course data decides grows with runs."""
+        """The compiled graph with the steps of its plan; with data-dependent control flow it grows with runs."""
         session = self._session(backend)
         graphs, nodes = session.graphs(), _nodes(session)
         outline, rows = outline_of(graphs), session.plan().rows

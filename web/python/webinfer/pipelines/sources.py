@@ -48,7 +48,7 @@ def sources_of(source: Any, takes: str) -> tuple[list[Source], bool]:
     Raises:  InputError if a folder or a pattern has no fitting file, or it is a video
     """
     if takes == "text":
-        return [Source("text", source)], False  # texts are no paths, and a list of them is one run
+        return [Source("text", source)], False  # texts are not paths, and a list of them is one run
     if isinstance(source, list) or (isinstance(source, tuple) and not _is_audio(source, takes)):
         found = [one for item in source for one in sources_of(item, takes)[0]]
         return [Source(one.name or str(i), one.value) for i, one in enumerate(found)], True
@@ -96,7 +96,7 @@ def _near(text: str) -> str:
 
 
 async def read(source: Source, takes: str, host: Host) -> Any:
-    """The source as the task takes it: the bytes of addresses and of files that are no pictures, uint8 pictures.
+    """The source as the task takes it: the bytes of addresses and of files that are not pictures, uint8 pictures.
 
     Raises:  what `Host.fetch` raises; InputError if a file cannot be read
     """

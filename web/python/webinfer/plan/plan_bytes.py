@@ -17,7 +17,7 @@ def pack(magic: bytes, header: Mapping[str, Any], body: Iterable[bytes | memoryv
 
 
 def unpack(data: Any, magic: bytes, identity: str) -> tuple[dict[str, Any], memoryview] | None:
-    """Header and body of these bytes; None if they are no plan, or not by the engine of this identity."""
+    """Header and body of these bytes; None if they are not a plan, or not by the engine of this identity."""
     view = memoryview(data or b"").cast("B")
     if view[: len(magic)] != magic:
         return None

@@ -38,7 +38,7 @@ class Facts:
         return value is None or value.is_constant or value in self.fixed
 
     def is_inner(self, value: Value) -> bool:
-        """Whether the value has one reader and is no output: its writer may be merged into that reader."""
+        """Whether the value has one reader and is not an output: its writer may be merged into that reader."""
         writer = self.writers.get(value)
         return writer is not None and len(writer.outputs) == 1 and self.reads[value] == 1 and value not in self.outputs
 

@@ -64,7 +64,7 @@ def read_batch(given: Any) -> Batch:
     if isinstance(given, list | tuple) or (hasattr(given, "__len__") and hasattr(given, "__getitem__")):
         return Batch(given, (ITEM,), len(given), "list")
     raise InputError(
-        f"a {type(given).__name__} is no batch of rows; give a mapping of arrays, an Arrow table, a frame or a list"
+        f"a {type(given).__name__} is not a batch of rows; give a mapping of arrays, an Arrow table, a frame or a list"
     )
 
 

@@ -226,5 +226,5 @@ def _object(line: bytes, file: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{file!r} has a line that is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise InputError(f"{file!r} has a line that is no object of names and values")
+        raise InputError(f"{file!r} has a line that is not an object of names and values")
     return found

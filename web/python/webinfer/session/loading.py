@@ -270,7 +270,9 @@ class _Loading:
                 self.kept.clear()  # nothing is read again
         except DataDependentValue as first:
             if self.post is not None:
-                raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
+                raise InputError(
+                    f"{source.name!r}: a task cannot run a model with data-dependent control flow"
+                ) from None
             staged = StagedGraph(first, read, self._finished, variables)
             if not self.values:
                 return staged
@@ -352,7 +354,7 @@ async def opened(source: Any, host: Host, progress: Progress | None, member: str
     own = PurePath(member).stem if isinstance(member, str) else ""
     if isinstance(source, Mapping):
         if not all(isinstance(name, str) for name in source):
-            raise InputError("a mapping of a model's files has names that are no text")
+            raise InputError("a mapping of a model's files has names that are not text")
         data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model", member)
         return ModelBytes(data, own or "model", beside)
     if isinstance(source, (str, PurePath)) and str(source) not in MODELS:

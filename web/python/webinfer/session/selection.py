@@ -145,7 +145,7 @@ async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], option
         return found.executor
 
     executor = StagedExecutor(graph, build, order[0])
-    selection = Selection(executor, "in parts, because data decides what runs")
+    selection = Selection(executor, "in parts, because its control flow depends on data")
     await executor.open()
     return selection
 

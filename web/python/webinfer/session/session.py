@@ -146,7 +146,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return self.executor.memory()
 
     def graphs(self) -> list[Graph]:
-        """The optimised graph alone; of a model whose course data decides, the parts that ran."""
+        """The optimised graph alone; of a model with data-dependent control flow, the parts that ran."""
         executor = self.executor
         return executor.graphs() if isinstance(executor, StagedExecutor) else [self._live.graph]
 
@@ -488,7 +488,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
 
         imported = self._read_imported(self._sizes)
         if imported is None:
-            return replace(report, unjudged="it is compiled already, or data decides its parts")
+            return replace(report, unjudged="it is compiled already, or its control flow depends on data")
 
         async def build(graph: Graph) -> Executor:
             return (await choose(graph, self.host, [against], LoadOptions(strict=True))).executor

@@ -72,7 +72,7 @@ def read_audio(source: Any, rate: int | None = None) -> Audio:
     try:
         view = memoryview(source)
     except TypeError:
-        raise InputError(f"a {type(source).__name__} is no audio; give the bytes of a WAV file, or samples") from None
+        raise InputError(f"a {type(source).__name__} is not audio; give the bytes of a WAV file, or samples") from None
     if view.ndim == 1 and view.format in "Bbc" and bytes(view[:4]) == b"RIFF" and bytes(view[8:12]) == b"WAVE":
         return _wave(view.cast("B"))
     if rate is None:
@@ -80,7 +80,7 @@ def read_audio(source: Any, rate: int | None = None) -> Audio:
     letter: Any = {"l": "i"}.get(view.format, view.format) if view.itemsize == 4 else view.format
     shape = view.shape or ()
     if letter not in _KINDS or len(shape) not in (1, 2):
-        raise InputError(f"an array {shape} of {view.format!r} is no audio; needed is float32 [frames, channels]")
+        raise InputError(f"an array {shape} of {view.format!r} is not audio; needed is float32 [frames, channels]")
     rate = whole_number("rate", rate, 1000, MAX_RATE)
     channels = whole_number("channels", shape[1] if len(shape) == 2 else 1, 1, MAX_CHANNELS)
     return Audio(memoryview(view.tobytes()).cast(letter), rate, channels)

@@ -18,7 +18,7 @@ from webinfer.tasks.classifier import Category
 from webinfer.tasks.picture_input import closed_on_error
 
 MOST = 100
-SHORTEST = 400  # samples of a window: shorter inputs are no sound
+SHORTEST = 400  # samples of a window: shorter inputs are not sound
 
 
 class AudioClassifier(Task[AudioSegment]):
@@ -93,7 +93,7 @@ class AudioClassifier(Task[AudioSegment]):
 
         Windows follow each other without a gap; the last one is filled up with silence.
 
-        Raises:  InputError if it is no recording
+        Raises:  InputError if it is not a recording
         """
         clock = self.session.host.now_ms
         start, recording = clock(), read_audio(audio, rate)
@@ -113,7 +113,7 @@ class AudioClassifier(Task[AudioSegment]):
     async def detect_live(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The sounds since `reset`, where this recording goes on from what was heard before; whole windows only.
 
-        Raises:  InputError if it is no recording
+        Raises:  InputError if it is not a recording
         """
         clock = self.session.host.now_ms
         start = clock()

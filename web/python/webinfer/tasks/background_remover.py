@@ -57,7 +57,7 @@ def _matte(builder: GraphBuilder, graph: Graph) -> Value | None:
 
 
 class BackgroundRemover(PictureTask[Mask]):
-    """Cuts what a picture shows out of its background. Make one with `await BackgroundRemover.create()`."""
+    """Cuts the subject of a picture out of its background. Make one with `await BackgroundRemover.create()`."""
 
     name = "background-removal"
     extension = MATTE

@@ -64,7 +64,7 @@ def with_segments(model: Any, pixels: Pixels) -> WithPostprocessing:
         found = _bodies(builder, outputs, picture_size(graph.inputs[0].type)[0]) if person and parts else None
         if person is None or parts is None or found is None:
             raise ModelFormatError(
-                f"{graph.name!r} is no BodyPix: inputs {given}, outputs {[v.type.shape for v in graph.outputs]}; "
+                f"{graph.name!r} is not BodyPix: inputs {given}, outputs {[v.type.shape for v in graph.outputs]}; "
                 "needed are maps of people and of 24 parts, and PoseNet's with long offsets or decoded poses with masks"
             )
         poses, masks = found
@@ -146,7 +146,7 @@ class BodySegmenter(PictureTask[BodyMask]):
         picture's colours; None: as a known model does, else -1..1.
 
         Raises:  InputError if the threshold is not in 0..1; what `webinfer.load` raises; ModelFormatError if the model
-                 is no BodyPix
+                 is not BodyPix
         """
         threshold = real_number("threshold", threshold, high=1)
         source = with_segments(model, pixels_of(model, pixels))

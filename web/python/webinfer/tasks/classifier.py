@@ -63,7 +63,7 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
         types = [v.type for v in (*graph.inputs, *graph.outputs)]
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or not _fits(*types):
             raise ModelFormatError(
-                f"{graph.name!r} is no image classification model: its inputs and outputs are {list(map(str, types))}; "
+                f"{graph.name!r} is not an image classifier: its inputs and outputs are {list(map(str, types))}; "
                 "needed are a picture [1, height, width, 3] and one tensor of scores"
             )
         tail, (scores,) = GraphBuilder(graph.name), graph.outputs

@@ -105,7 +105,7 @@ def with_best_labels(model: Any, most: int) -> WithPostprocessing:
     def extend(graph: Graph) -> None:
         tail, scores = GraphBuilder(graph.name), graph.outputs[0]
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.inputs[0].type.dtype is not DType.INT32:
-            raise ModelFormatError(f"{graph.name!r} is no file classifier: it needs bytes as int32 and gives scores")
+            raise ModelFormatError(f"{graph.name!r} is not a file classifier: it needs bytes as int32 and gives scores")
         count = min(most, scores.type.size)
         for value, name in zip(tail.node("top_k", scores, k=count), ("score", "label"), strict=True):
             tail.output(value, name)

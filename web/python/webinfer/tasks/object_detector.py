@@ -88,7 +88,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         picture is fitted into the model's input with `keep_aspect`, else stretched to it; None: as the model's makers
         do, who fit it for NanoDet and CenterNet.
 
-        Raises:  InputError if an option is out of range, both lists are given, or a list names what is no label;
+        Raises:  InputError if an option is out of range, both lists are given, or a list names what is not a label;
                  what `webinfer.load` raises; ModelFormatError if the model is none of these
         """
         most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
@@ -163,4 +163,6 @@ def _check_lists(labels: Sequence[str], allow: Sequence[str], deny: Sequence[str
     if allow and deny:
         raise InputError("allow and deny are both given; give the one that is shorter")
     if unknown := [name for name in (*allow, *deny) if name not in labels]:
-        raise InputError(f"{unknown[0]!r} is no label of the model; it has {', '.join(filter(None, labels)) or 'none'}")
+        raise InputError(
+            f"{unknown[0]!r} is not a label of the model; it has {', '.join(filter(None, labels)) or 'none'}"
+        )

@@ -51,7 +51,7 @@ def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> W
         name, rows = _rows(builder, graph) if picture else (OBJECTS, None)
         if rows is None:
             raise ModelFormatError(
-                f"{graph.name!r} is no object detector that is known: inputs "
+                f"{graph.name!r} is not an object detector that is known: inputs "
                 f"{[v.type.shape for v in graph.inputs]}, outputs {shapes}; known are SSD (with its post-processing, "
                 "or boxes and scores), CenterNet with a table of boxes, NanoDet, and YOLO with Ultralytics' metadata"
             )

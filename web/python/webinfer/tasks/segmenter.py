@@ -33,7 +33,7 @@ def segmentation_spec(name: str, given: tuple[int, ...], outputs: list[tuple[int
     kind = INPUTS.get(given)
     if kind is None or outputs != [(1, kind.height, kind.width, 1)]:
         raise ModelFormatError(
-            f"{name!r} is no selfie segmentation model: input {given}; known are "
+            f"{name!r} is not a selfie segmentation model: input {given}; known are "
             f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
         )
     return InputSpec.of_mediapipe(kind, keep_aspect=False, border=Border.EDGE)

@@ -46,7 +46,7 @@ def with_meaning(model: Any) -> WithPostprocessing:
         inputs = {v.name: v for v in graph.inputs}
         if not {IDS, MASK} <= inputs.keys() <= {IDS, MASK, KINDS} or graph.outputs[0].type.rank != 3:
             names = ", ".join(inputs)
-            raise ModelFormatError(f"{graph.name!r} is no sentence model: it needs {IDS} and {MASK}, it has {names}")
+            raise ModelFormatError(f"{graph.name!r} is not a sentence model: it needs {IDS} and {MASK}, it has {names}")
         tail, hidden = GraphBuilder(graph.name), graph.outputs[0]
         batch, length, width = hidden.type.shape
         weights = tail.node("cast", inputs[MASK], dtype=DType.FLOAT32)
@@ -102,7 +102,7 @@ class SentenceEmbedder(Task[Embedding]):
         session = await load(with_meaning(model), backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             if any(len(info.shape) != 2 for info in session.inputs):
-                raise ModelFormatError(f"{session.name!r} is no sentence model: its inputs are {session.inputs}")
+                raise ModelFormatError(f"{session.name!r} is not a sentence model: its inputs are {session.inputs}")
             task = cls(session, pieces)
             await task.embed("")
         return task
@@ -110,11 +110,11 @@ class SentenceEmbedder(Task[Embedding]):
     async def embed(self, texts: str | Sequence[str]) -> list[Embedding]:
         """The meanings of a text, or of several, in their order. Of a text of more than 256 pieces the first count.
 
-        Raises:  InputError if something is no text
+        Raises:  InputError if something is not text
         """
         texts = [texts] if isinstance(texts, str) else texts
         if wrong := [text for text in texts if not isinstance(text, str)]:
-            raise InputError(f"{wrong[0]!r} is no text")
+            raise InputError(f"{wrong[0]!r} is not text")
         clock = self.session.host.now_ms
         start = clock()
         read = [self._pieces.encode(text, self._lengths[-1]) for text in texts]

@@ -104,10 +104,10 @@ class TextClassifier(Task[Category]):
     async def classify(self, text: str) -> list[Category]:
         """The classes of a text, best first. Of a text of more than 256 pieces the first count.
 
-        Raises:  InputError if it is no text
+        Raises:  InputError if it is not text
         """
         if not isinstance(text, str):
-            raise InputError(f"{text!r} is no text")
+            raise InputError(f"{text!r} is not text")
         clock = self.session.host.now_ms
         start = clock()
         numbers = self._pieces.encode(text, self._lengths[-1])

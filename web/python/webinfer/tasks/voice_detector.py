@@ -119,7 +119,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         with closed_on_error(session):
             names = {info.name for info in session.inputs} - {RATE}
             if all(names != {SAMPLES, *state} for state in STATES) or len(session.outputs) != len(names):
-                raise ModelFormatError(f"{session.name!r} is no Silero model: its inputs are {', '.join(names)}")
+                raise ModelFormatError(f"{session.name!r} is not a Silero model: its inputs are {', '.join(names)}")
             detector = cls(session, rule)
             await detector.listen(memoryview(bytes(4 * detector._chunk)).cast("f"))
             detector.reset()
@@ -195,7 +195,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
     async def detect(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
         """The stretches of speech in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
 
-        Raises:  InputError if it is no recording
+        Raises:  InputError if it is not a recording
         """
         clock = self.session.host.now_ms
         start, recording = clock(), read_audio(audio, rate)

@@ -164,7 +164,7 @@ class Builder:
     def graph(self, outputs: Mapping[str, str]) -> Graph:
         """What computes these outputs, keys by name, and nothing else.
 
-        Raises:  InputError if there are none, or one is no result of an operator of this builder
+        Raises:  InputError if there are none, or one is not a result of an operator of this builder
         """
         if not outputs:
             raise InputError("a graph needs an output")

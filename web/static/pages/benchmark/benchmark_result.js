@@ -30,7 +30,7 @@ const NUMBERS = ["least", "low", "median", "high", "most", "runs", "compile", "f
 export const resultOf = (engine, device, rows) => ({ version: VERSION, when: new Date().toISOString(), engine, device, rows });
 
 function text(value, what) {
-  if (typeof value !== "string" || value.length > MOST.text) throw new ResultError(`The result is damaged: ${what} is no short text.`);
+  if (typeof value !== "string" || value.length > MOST.text) throw new ResultError(`The result is damaged: ${what} is not a short text.`);
   return value;
 }
 
@@ -40,7 +40,7 @@ function number(value, what) {
 }
 
 function checkedRow(row) {
-  if (typeof row !== "object" || row === null) throw new ResultError("The result is damaged: a row is no object.");
+  if (typeof row !== "object" || row === null) throw new ResultError("The result is damaged: a row is not an object.");
   const [model, backend] = [text(row.model, "a model"), text(row.backend, "a backend")];
   if (row.error !== undefined) return { model, backend, error: text(row.error, "an error") };
   return { model, backend, ...Object.fromEntries(NUMBERS.map((name) => [name, number(row[name], name)])) };
@@ -48,8 +48,8 @@ function checkedRow(row) {
 
 /** The parts of a result that there should be, and nothing else. Throws ResultError. */
 export function checked(found) {
-  if (typeof found !== "object" || found === null || found.version !== VERSION) throw new ResultError("This is no result of this benchmark, or one of another version.");
-  if (!Array.isArray(found.rows) || found.rows.length > MOST.rows) throw new ResultError("The result is damaged: its rows are no list.");
+  if (typeof found !== "object" || found === null || found.version !== VERSION) throw new ResultError("This is not a result of this benchmark, or one of another version.");
+  if (!Array.isArray(found.rows) || found.rows.length > MOST.rows) throw new ResultError("The result is damaged: its rows are not a list.");
   const [when, engine, device] = ["when", "engine", "device"].map((name) => text(found[name], name));
   return { version: VERSION, when, engine, device, rows: found.rows.map(checkedRow) };
 }

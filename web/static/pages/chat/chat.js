@@ -143,7 +143,7 @@ async function send(content, retried = false) {
     showWork(null, `${told.tokens} tokens, ${speed.toFixed(1)} tokens/s; ${told.stopped ? "stopped" : "done"}${told.left_out ? `. The oldest ${told.left_out} messages no longer fit: the model does not read them.` : ""}`);
     tell({ told });
   } catch (error) {
-    messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
+    messages.pop(); // what has no answer is not a part of the chat: it goes back to where it was written
     dropLast(2);
     if (!retried && RETRIED.includes(error.code) && engine) unanswered = content;
     else byId("message-to-send").value ||= content;

@@ -99,7 +99,7 @@ function leave() {
   agreed = false;
   delete root.dataset.webinferDevice;
   showState();
-  say(byId("status"), "This browser is no device any more.");
+  say(byId("status"), "This browser is not a device any more.");
   setTimeout(look, GOING_MS);
 }
 

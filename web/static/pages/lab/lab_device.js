@@ -30,7 +30,7 @@ export class LabDevice {
     this.#socket.onmessage = ({ data }) => this.#hear(read(data));
     this.#socket.onclose = ({ code }) => {
       const why = code === 1009 ? "a message was larger than the lab allows" : "the connection to the lab ended";
-      this.#ended(this.#told ?? { code: "lab", message: `This browser is no device any more: ${why}.` });
+      this.#ended(this.#told ?? { code: "lab", message: `This browser is not a device any more: ${why}.` });
     };
   }
 

@@ -10,7 +10,7 @@ from webinfer.ops import attention as ops
 
 
 def attention(inputs: Inputs, node: Node) -> list[Array]:
-    """softmax(q kT * scale + mask) v; with `clear_nan` zeros for a query whose weights are no numbers."""
+    """softmax(q kT * scale + mask) v; with `clear_nan` zeros for a query whose weights are not numbers."""
     a = node.attrs
     q, k, v = (
         np.swapaxes(wide(required(x)), 1, 2) if inner else wide(required(x))

@@ -106,7 +106,7 @@ def operands(inputs: Inputs, node: Node) -> tuple[Array, Array]:
 def bounds(activation: Activation, type: TensorType) -> tuple[int, int]:
     """The smallest and the largest stored result: the element type's range, cut by an activation that clamps.
 
-    Raises:  ShapeError for activations that are no clamp
+    Raises:  ShapeError for activations that are not a clamp
     """
     low, high = type.dtype.range
     if activation.bounds is None:

@@ -2,7 +2,7 @@
 
 The bytes: magic, length of the header; the header as JSON; the memory from the plan's base to the end of the
 program. A plan may be put back at another base: its program's addresses are moved. Hosts notice bytes that are damaged;
-those of another kernel build are no plan.
+those of another kernel build are not a plan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which nodes one dispatch computes together: a row for each kind, the earlier ones first.
 
 Only the schedule knows: the graph stays as it is, and the inner values are never stored. The dispatches themselves are
-in `lowerings`. Chains of elementwise nodes are in `chains`: they are no pattern, but grow as far as a dispatch can.
+in `lowerings`. Chains of elementwise nodes are in `chains`: they are not a pattern, but grow as far as a dispatch can.
 """
 
 from __future__ import annotations

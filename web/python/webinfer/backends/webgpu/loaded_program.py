@@ -209,7 +209,7 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         return found
 
     async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
-        """The outputs by name: as `run`, with all that can be prepared prepared. None where it is no run for that."""
+        """The outputs by name: as `run`, with all that can be prepared prepared. None if not for this run."""
         if self._program is None:
             return None
         runs = self._page_runs = self._page_runs or self._prepared_runs(self._program)

@@ -1,7 +1,7 @@
 """Plans of a GPU in the plan cache, stored for the next visit: recipe, rows and constants in one file.
 
 The bytes: magic, length of the header; the header as JSON; the constants one behind the other. Hosts notice bytes that
-are damaged; those of another engine, device or tuning are no plan.
+are damaged; those of another engine, device or tuning are not a plan.
 """
 
 from __future__ import annotations

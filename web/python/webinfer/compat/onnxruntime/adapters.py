@@ -41,7 +41,7 @@ class AdapterFormat:
     def read_adapter(file_path: str | os.PathLike[str]) -> AdapterFormat:
         """The adapter of a file.
 
-        Raises:  RuntimeError if there is no such file, or it is no adapter
+        Raises:  RuntimeError if there is no such file, or it is not an adapter
         """
         found, data = AdapterFormat(), _data(file_path)
         try:
@@ -95,7 +95,7 @@ class LoraAdapter:
         self._parameters: dict[str, OrtValue] = {}
 
     def Load(self, file_path: str) -> None:
-        """Reads a file. Raises: RuntimeError if there is no such file, or it is no adapter."""
+        """Reads a file. Raises: RuntimeError if there is no such file, or it is not an adapter."""
         self._parameters = AdapterFormat.read_adapter(file_path).get_parameters()
 
 

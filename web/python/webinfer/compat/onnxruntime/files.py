@@ -44,7 +44,7 @@ class AssignedSubgraph:
 def with_initializers(model: bytes, values: Mapping[str, Any]) -> bytes:
     """The model with these arrays as the initializers of these names.
 
-    Raises:  ValueError if the bytes are no ONNX model
+    Raises:  ValueError if the bytes are not an ONNX model
     """
 
     def left(tensor: memoryview) -> bytes | None:
@@ -58,7 +58,7 @@ def with_initializers(model: bytes, values: Mapping[str, Any]) -> bytes:
 def with_sizes(model: bytes, by_denotation: Mapping[str, int]) -> bytes:
     """The model with the sizes of inputs fixed that carry one of these denotations.
 
-    Raises:  ValueError if the bytes are no ONNX model
+    Raises:  ValueError if the bytes are not an ONNX model
     """
 
     def fixed(size: memoryview) -> bytes:
@@ -86,7 +86,7 @@ def nodes(model: bytes) -> list[Node]:
 def written(model: bytes, path: Path, weights: str, least: int, beside: Mapping[str, bytes]) -> None:
     """Writes the model; weights of at least so many bytes go into the file of this name beside it, if there is a name.
 
-    `beside`: files that the model refers to. Raises: ValueError if the bytes are no ONNX model
+    `beside`: files that the model refers to. Raises: ValueError if the bytes are not an ONNX model
     """
     blob = bytearray()
 

@@ -108,7 +108,7 @@ class InferenceSession:
         return self._variants(only_if_needed=True) or self._load(self._model)
 
     def _variants(self, only_if_needed: bool) -> variants.Variants | None:
-        """The model's variants; None if its ends are all tensors and that is reason enough, or it is no ONNX model."""
+        """The model's variants; None if all its ends are tensors and that is reason enough, or it is not ONNX."""
         name, data, beside = _parts(self._model)
         try:
             known = variants.ends(data)
@@ -167,7 +167,7 @@ class InferenceSession:
         try:
             found = json.loads(self._properties["ort_config"]).get("session_options", {})
         except (ValueError, AttributeError) as error:
-            raise failure(Fail, f"The model's ort_config is no JSON with session_options: {error}") from error
+            raise failure(Fail, f"The model's ort_config is not JSON with session_options: {error}") from error
         for name, value in found.items():
             kind = type(getattr(self._options, name, value))
             setattr(self._options, name, kind(value) if issubclass(kind, int) else value)
@@ -432,7 +432,7 @@ def _may_hold_more_than_tensors(source: Any) -> bool:
 
 
 def _numbered(source: Any) -> tuple[Any, texts.Texts]:
-    """The model with numbers in place of its texts, and its texts; as it is if it has none, or is no ONNX model."""
+    """The model with numbers in place of its texts, and its texts; as it is if it has none, or is not an ONNX model."""
     name, data, beside = _parts(source)
     try:
         found = texts.numbered(data)

@@ -119,7 +119,7 @@ class Run:
 def numbered(model: bytes) -> tuple[bytes, Texts] | None:
     """The model with numbers for texts and tensors for maps; None if it has neither, or reads characters.
 
-    Raises:  ValueError if the bytes are no ONNX model
+    Raises:  ValueError if the bytes are not an ONNX model
     """
     texts, parts = Texts(), []
     for number, whole, inside in files._fields(memoryview(model)):
@@ -229,7 +229,7 @@ def _renamed(node: memoryview, kind: str) -> bytes:
 
 
 def _attribute(kind: str, attribute: memoryview, texts: Texts) -> bytes:
-    """An attribute with numbers for texts; those that are no texts of the model's, such as modes, as they are."""
+    """An attribute with numbers for texts; those that are not texts of the model's, such as modes, as they are."""
     name = files._text(attribute, _NAME)
     tensor = next(files._inside(attribute, (_TENSOR,)), None)
     if tensor is not None and _kind(tensor) == STRING:
@@ -268,7 +268,7 @@ def _value_info(value: memoryview, name: str, texts: Texts) -> bytes:
 
 
 def _element(value: memoryview) -> int:
-    """The element type of a ValueInfoProto; 0 if it is no tensor."""
+    """The element type of a ValueInfoProto; 0 if it is not a tensor."""
     return next((number for one in files._inside(value, (2, 1)) for number in files._numbers(one, 1)), 0)
 
 

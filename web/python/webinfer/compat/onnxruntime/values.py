@@ -103,7 +103,7 @@ class OrtValue:
     def as_sparse_tensor(self) -> SparseTensor:
         """The sparse tensor. Raises: RuntimeError if it is none."""
         if not isinstance(self._value, SparseTensor):
-            raise RuntimeError("the OrtValue is no sparse tensor")
+            raise RuntimeError("the OrtValue is not a sparse tensor")
         return self._value
 
     @property

@@ -72,14 +72,14 @@ class Ends:
     defaults: tuple[End, ...]
 
     def __bool__(self) -> bool:
-        """Whether some input or output is no plain tensor."""
+        """Whether some input or output is not a plain tensor."""
         return any(end.form != TENSOR or end.is_optional for end in (*self.inputs, *self.outputs))
 
 
 def ends(model: bytes) -> Ends:
     """What the file declares; maps are left out.
 
-    Raises:  ValueError if the bytes are no ONNX model
+    Raises:  ValueError if the bytes are not an ONNX model
     """
     view = memoryview(model)
     version = next(files._numbers(view, 1), 0)

@@ -179,7 +179,7 @@ def branch(
         if [v.type for v in yes] != [v.type for v in no]:
             op.refuse("branches whose results differ in type")
         if _has_lists([*yes, *no]):
-            op.refuse("lists where data decides")
+            op.refuse("lists in data-dependent control flow")
     except (ModelFormatError, ShapeError, Refusal, DataDependentValue, NeedsUnrolling):
         op.writer.read(condition)
         raise

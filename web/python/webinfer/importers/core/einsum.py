@@ -81,7 +81,7 @@ def _spelled(op: BaseOperation, equation: str, tensors: Sequence[Value]) -> tupl
         result = result.replace("...", more, 1)
     letters = "".join(word for _, word in terms) + result
     if not all(c.isalpha() for c in letters) or len(set(result)) != len(result):
-        op.fail(f"{equation[:80]!r} is no equation")
+        op.fail(f"{equation[:80]!r} is not an equation")
     return [_Term(op, x, word) for x, word in terms], result
 
 

@@ -28,7 +28,7 @@ class KnownValues:
 
     known: Mapping[Key, Any] = field(default_factory=dict)  # bytes of a value; types of what a loop gives
     only_open: bool = False  # whether sizes that the file fixes keep what it says
-    others: bool = False  # whether sizes may be given for names that are no inputs
+    others: bool = False  # whether sizes may be given for names that are not inputs
     kept: dict[str, Any] = field(default_factory=dict)  # what a reader keeps from one reading of a file to the next
 
 

@@ -36,7 +36,7 @@ def shifted_right(op: BaseOperation, a: Value, b: Value) -> Value:
     near = op.binary(ew.MINIMUM, distance, ends[2])
     power = op.emit(gather.GATHER, [powers, near], gather.GatherAttrs(0))
     y = op.binary(ew.FLOOR_DIV, a, power)
-    if bits == 32:  # 2^31 is no int32
+    if bits == 32:  # 2^31 is not int32
         sign = op.binary(ew.FLOOR_DIV, y, op.scalar_of(2, DType.INT32))
         y = op.emit(ew.WHERE, [op.binary(ew.EQUAL, distance, ends[1]), sign, y], NoAttrs())
     return op.cast(y, dtype)

@@ -294,7 +294,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def check_names(shapes: Shapes, names: Collection[str], known_values: KnownValues | None = None) -> None:
     """Nothing, if sizes are given for inputs only, or the course allows others.
 
-    Raises:  ShapeError naming what is no input
+    Raises:  ShapeError naming what is not an input
     """
     unknown = sorted(set(shapes) - set(names))
     if unknown and not (known_values and known_values.others):

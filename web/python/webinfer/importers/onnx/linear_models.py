@@ -26,7 +26,7 @@ def _table(op: Operation) -> Value:
     if x.type.rank == 1:
         x = op.reshape(x, (1, *x.type.shape))
     if x.type.rank != 2:
-        op.fail(f"{x.type.shape} is no table")
+        op.fail(f"{x.type.shape} is not a table")
     return x
 
 

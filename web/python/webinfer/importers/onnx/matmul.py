@@ -48,7 +48,7 @@ def _gemm(op: Operation) -> Value:
     """alpha * A * B + beta * C"""
     (a, first), (b, second) = _swapped(op, 0), _swapped(op, 1)
     if a.type.rank != 2 or b.type.rank != 2:
-        op.fail(f"{a.type.shape} and {b.type.shape} are no matrices")
+        op.fail(f"{a.type.shape} and {b.type.shape} are not matrices")
     alpha, beta, addend = op.real("alpha", 1.0), op.real("beta", 1.0), op.optional(2)
     turned = first != bool(op.whole("transA", 0)), second != bool(op.whole("transB", 0))
     if not a.type.dtype.is_float:
@@ -81,7 +81,7 @@ def _determinant(op: Operation) -> Value:
     x = op.value(0)
     size = x.type.shape[-1] if x.type.rank > 1 else 0
     if x.type.rank < 2 or x.type.shape[-2] != size or not x.type.dtype.is_float:
-        op.fail(f"{x.type} is no square matrix")
+        op.fail(f"{x.type} is not a square matrix")
     if not size:  # an empty product
         return op.emit(mv.EXPAND, [op.scalar_of(1.0, x.type.dtype)], mv.ExpandAttrs(x.type.shape[:-2]))
     if size > 4:

@@ -33,7 +33,7 @@ def _reshape(op: Operation) -> Value:
             op.fail(f"shape {wanted} keeps axes that {shape} lacks")
         wanted = [shape[i] if d == 0 else d for i, d in enumerate(wanted)]
     if wanted.count(-1) > 1 or any(d < -1 for d in wanted):
-        op.fail(f"{wanted} is no shape")
+        op.fail(f"{wanted} is not a shape")
     if -1 in wanted:
         rest, size = -math.prod(wanted), math.prod(shape)
         if rest < 1 or size % rest:
@@ -93,7 +93,7 @@ def _transpose(op: Operation) -> Value:
     rank = len(x.perm)
     perm = op.wholes("perm", range(rank)[::-1])
     if sorted(perm or ()) != list(range(rank)):
-        op.fail(f"{perm} is no order of the {rank} axes of {x.shape}")
+        op.fail(f"{perm} is not an order of the {rank} axes of {x.shape}")
     return op.view(x.value, [x.perm[p] for p in perm or ()])
 
 

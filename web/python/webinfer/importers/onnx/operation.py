@@ -201,7 +201,7 @@ class Operation(BaseOperation):
         x = self.arranged(key)
         perm = channels_last(len(x.perm))
         if len(perm) < 3:
-            self.fail(f"input {key} of shape {x.shape} is no image")
+            self.fail(f"input {key} of shape {x.shape} is not an image")
         return self.like(x, perm)
 
     def channels_first(self, y: Value) -> Value:

@@ -156,7 +156,7 @@ def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
     ways, batch_first = DIRECTIONS[word], bool(op.whole("layout", 0))
     x = op.value(0)
     if x.type.rank != 3:
-        op.fail(f"input {x.type.shape} is no sequence of batches")
+        op.fail(f"input {x.type.shape} is not a sequence of batches")
     x = op.transpose(x, (1, 0, 2)) if batch_first else x
     steps, batch, width = x.type.shape
     if op.whole("input_forget", 0):

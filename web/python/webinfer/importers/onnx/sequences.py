@@ -12,7 +12,7 @@ from webinfer.importers.onnx.operation import Convert, Operation
 def _sequence(op: Operation, key: int = 0) -> list[Value]:
     found = op.passed(key)
     if not isinstance(found, Listed):
-        op.fail(f"input {key} is no sequence")
+        op.fail(f"input {key} is not a sequence")
     return [value for value in found.items if value is not None]
 
 
@@ -86,7 +86,7 @@ def _mapped(op: Operation) -> list[Value]:
         parts = []
         for key, value in enumerate(given):
             if value is None or (isinstance(value, Listed) and len(value.items) != count):
-                op.fail(f"input {key} is no tensor and no sequence of {count}")
+                op.fail(f"input {key} is not a tensor and no sequence of {count}")
             parts.append(_sequence(op, key)[i] if isinstance(value, Listed) else value)
         for listed, result in zip(found, op.run(body, parts), strict=True):
             listed.append(op.dense(result))

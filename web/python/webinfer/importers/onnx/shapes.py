@@ -92,7 +92,7 @@ def _range(op: Operation) -> Value:
 def _eye_like(op: Operation) -> Value:
     shape = op.arranged(0).shape
     if len(shape) != 2:
-        op.fail(f"{shape} is no matrix")
+        op.fail(f"{shape} is not a matrix")
     kind = op.whole("dtype", 0)
     dtype = dtype_of(kind, "dtype").inner if kind else op.kind
     within("elements of an identity matrix", math.prod(shape), MAX_READ, "use a smaller model")

@@ -68,7 +68,7 @@ def _external(tensor: Tensor, what: str, external: External, nbytes: int) -> mem
         start = int(tensor.external.get("offset") or 0)
         length = int(tensor.external.get("length") or nbytes)
     except ValueError as error:
-        raise ModelFormatError(f"{what}: offset and length in {safe_name(place)} are no numbers") from error
+        raise ModelFormatError(f"{what}: offset and length in {safe_name(place)} are not numbers") from error
     if not 0 <= start <= len(data) or not 0 <= length <= len(data) - start:
         raise ModelFormatError(
             f"{what}: {length} bytes from byte {start} leave {safe_name(place)}, which has {len(data)} bytes"

@@ -40,7 +40,7 @@ def _read(op: Operation, kind: str) -> Trees:
             op.refuse(f"nodes of mode {mode}")
         ways = [n if leaf else place.get((of[n], child), -1) for child in (left[n], right[n])]
         if -1 in ways:
-            op.fail(f"node {ids[n]} of tree {of[n]} has a child that is no node")
+            op.fail(f"node {ids[n]} of tree {of[n]} has a child that is not a node")
         children.update(() if leaf else ways)
         trees.add(features[n] if not leaf else 0, values[n], "" if leaf else mode, ways, bool(missing[n]))
     trees.roots = [n for n in range(len(ids)) if n not in children]
@@ -53,7 +53,7 @@ def _read(op: Operation, kind: str) -> Trees:
     for tree, node, target, weight in zip(*lists, weights, strict=True):
         leaf_at = place.get((tree, node), -1)
         if leaf_at < 0 or trees.modes[leaf_at]:
-            op.fail(f"node {node} of tree {tree} has a weight and is no leaf")
+            op.fail(f"node {node} of tree {tree} has a weight and is not a leaf")
         trees.weights[leaf_at].append((target, weight))
     return trees
 
@@ -202,7 +202,7 @@ def _read_numbered(op: Operation) -> Trees:
         if any(
             not 0 <= at < (len(targets) if is_leaf else nodes) for at, is_leaf in zip((left, right), leaf, strict=True)
         ):
-            op.fail(f"node {n} has a child that is no node")
+            op.fail(f"node {n} has a child that is not a node")
         children = [at + nodes if is_leaf else at for at, is_leaf in zip((left, right), leaf, strict=True)]
         trees.add(feature, split, _NUMBERED[int(mode)], children, bool(nan))
     for n, (target, weight) in enumerate(zip(targets, weights, strict=True)):
@@ -210,7 +210,7 @@ def _read_numbered(op: Operation) -> Trees:
         trees.weights[nodes + n].append((target, weight))
     trees.roots = list(op.wholes("tree_roots") or ())
     if not trees.roots or any(not 0 <= n < nodes for n in trees.roots):
-        op.fail(f"roots {trees.roots[:8]} are no nodes")
+        op.fail(f"roots {trees.roots[:8]} are not nodes")
     children = [child for n in range(nodes) for child in (trees.left[n], trees.right[n])] + trees.roots
     if len(set(children)) < len(children):
         op.refuse("nodes that several trees share")

@@ -99,7 +99,7 @@ def rows_of(op: Operation) -> Value:
     if x.type.rank == 1:
         x = op.reshape(x, (1, *x.type.shape))
     if x.type.rank != 2:
-        op.fail(f"features {x.type.shape} are no table")
+        op.fail(f"features {x.type.shape} are not a table")
     return x
 
 

@@ -100,4 +100,4 @@ class _Bytes:
         return text.partition(b"\0")[0].decode("utf-8", "replace")
 
     def error(self, problem: str) -> ModelFormatError:
-        return ModelFormatError(f"{self.what}: its options are no FlexBuffer map: {problem}")
+        return ModelFormatError(f"{self.what}: its options are not a FlexBuffer map: {problem}")

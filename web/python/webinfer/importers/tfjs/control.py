@@ -137,7 +137,7 @@ def _listed(op: Operation) -> Listed:
     key = op.count - 1 if _is_array(op) else 0
     found = op.passed(key)
     if not isinstance(found, Listed):
-        op.fail(f"input {key} is no list of tensors")
+        op.fail(f"input {key} is not a list of tensors")
     return found
 
 

@@ -118,7 +118,7 @@ def key_of(nodes: Mapping[str, NodeInfo], reference: str) -> str:
     name, *rest = reference.split(":")
     number = rest[-1] if rest else "0"
     if name not in nodes or len(rest) > 2 or not number.isdecimal() or len(number) > 5:
-        damaged(f"{safe_name(reference)} is no result of any node")
+        damaged(f"{safe_name(reference)} is not a result of any node")
     node, place = nodes[name], int(number)
     if len(rest) == 2:
         known = _RESULTS.get(node.op, "").split()
@@ -173,7 +173,7 @@ def _entries(
     found = list[tuple[str, str, Mapping[str, Any]]]()
     for name, tensor in part(signature, side, dict, "signature").items():
         if not isinstance(tensor, dict):
-            damaged(f"signature: {safe_name(name)} is no object")
+            damaged(f"signature: {safe_name(name)} is not an object")
         reference = part(tensor, "name", str, "signature") or name
         if reference.partition(":")[0] in nodes:
             found.append((name.removesuffix(":0"), key_of(nodes, reference), tensor))

@@ -36,7 +36,7 @@ def metadata(data: memoryview, name: str) -> dict[str, str]:
     """Properties by their keys: those of a JSON object (or a Python literal), else each file's text by its name.
 
     "score_threshold" is the score from which on a class of the outputs counts, if the writer says one. An archive or a
-    buffer that is damaged is no part of the model: it says nothing then.
+    buffer that is damaged is not a part of the model: it says nothing then.
 
     Raises:  LimitError
     """

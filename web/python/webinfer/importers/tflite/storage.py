@@ -53,7 +53,7 @@ def read_quantization(
 def read_sparsity(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
     """The storage of a constant of this dense shape.
 
-    Raises:  ModelFormatError if an order is no permutation, a block does not divide its dimension, or
+    Raises:  ModelFormatError if an order is not a permutation, a block does not divide its dimension, or
              segments and indices do not fit.
     """
     rank = len(shape)

@@ -53,7 +53,7 @@ def _handle(op: Operation) -> Value:
 def _variable(op: Operation) -> Handle:
     handle = op.value(0)
     if not isinstance(handle, Handle):
-        op.fail("its first input is no variable")
+        op.fail("its first input is not a variable")
     return handle
 
 

@@ -101,7 +101,7 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
     packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order, dense=False))
     padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + Q8_COLUMNS)
     windows = window_of(node, (kh, kw))
-    if fast:  # what the kernel's name says is no argument
+    if fast:  # what the kernel's name says is not an argument
         windows = {name: value for name, value in windows.items() if name not in ("kh", "kw", "sw")}
     builder.step(
         f"q8_depthwise_nhwc_3x3_s{a.stride[1]}" if fast else "q8_depthwise_nhwc",

@@ -1,4 +1,4 @@
-"""Sums that are no step of their own, as residual blocks end: with a product with one number, or with one of each
+"""Sums that are not a step of their own, as residual blocks end: with a product with one number, or with one of each
 channel, one walk over both, with what a depthwise convolution makes the end of its step.
 """
 

@@ -192,7 +192,7 @@ def stays_bytes(node: Node) -> bool:
 def float_weights(w: Value, target: Target) -> Source:
     """Weights that the file stores as float16, as they are stored: half the memory, the same results.
 
-    Other weights are returned as they are; so are all on software adapters, whose memory is no bottleneck.
+    Other weights are returned as they are; so are all on software adapters, whose memory is not a bottleneck.
     """
     constant = w.constant
     if target.software or constant is None or (constant.stored, w.type.dtype) != (DType.FLOAT16, DType.FLOAT32):

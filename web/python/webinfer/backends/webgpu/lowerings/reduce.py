@@ -49,7 +49,7 @@ MANY_GROUPS = 1024  # workgroups that keep a device busy
 
 
 class Reduction(enum.StrEnum):
-    """Cases of _reduce.wgsl that are no row: what a set of elements is reduced to."""
+    """Cases of _reduce.wgsl that are not a row: what a set of elements is reduced to."""
 
     ALL = "all"
     ANY = "any"
