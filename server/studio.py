@@ -60,7 +60,7 @@ class Demo:
     examples: Mapping[str, str] = field(default_factory=dict)  # further files of the manifest, and what each shows
     close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
     parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
-    room: int = 15  # rem, of the room that is kept for the sample's results: 15, 19, 25, 29 (demo.css)
+    room: int = 18  # rem, of the room that is kept for the sample's results: 18, 22, 28, 31 (demo.css)
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)  # of models, where the page offers a choice
