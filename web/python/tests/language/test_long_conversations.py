@@ -6,14 +6,16 @@ import asyncio
 import gc
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.importers.gguf_writer import tiny_decoder
 from tests.language.test_language import BACKENDS, FACTS, MODEL, WORDS, opened
 from tests.ops.case_graphs import run
+from tests.ops.targets import Target
 
-from webinfer.errors import InputError, LimitError, ModelFormatError
+from webinfer.errors import GpuError, InputError, LimitError, ModelFormatError
 from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
@@ -192,3 +194,40 @@ def test_keys_and_values_of_whole_numbers_take_half_the_memory_and_answer_as_flo
         run(TextGenerator.create(model, backend="wasm", cache="int8"))
     for generator in kept.values():
         generator.close()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_gpu_computes_a_chunk_of_a_prompt_while_the_next_one_is_encoded(fails: bool) -> None:
+    Target("webgpu").demand()
+    file = tiny_decoder(tokens=WORDS, more=FACTS, context=1024, blocks=1, groups=1)
+    generator = run(TextGenerator.create(file, backend="webgpu", context=800))
+    model, told = generator.model, list[str]()
+    start = model.start_step
+
+    async def noted(tokens: Sequence[int], position: int, *rest: Any) -> Any:
+        told.append(f"begins at {position}")
+        results = await start(tokens, position, *rest)
+
+        async def found() -> Any:
+            if fails and position:
+                raise GpuError("planted")
+            told.append(f"ends at {position}")
+            return await results()
+
+        return found
+
+    model.start_step = noted  # type: ignore[method-assign]
+    chat, events = generator.conversation(), list[Any]()
+    prompt = [5 + i % 7 for i in range(3 * model.chunk - 40)]
+    reading = chat.read(prompt, progress=events.append)
+    if fails:
+        with pytest.raises(GpuError, match="planted"):
+            run(reading)
+        assert chat.tokens == prompt[: model.chunk]
+    else:
+        run(reading)
+        assert told == [f"{what} at {model.chunk * i}" for what, i in zip(
+            ("begins", "begins", "ends", "begins", "ends", "ends"), (0, 1, 0, 2, 1, 2), strict=True)]  # fmt: skip
+        assert [event.done for event in events] == [model.chunk, 2 * model.chunk, len(prompt)]
+        assert chat.tokens == prompt
+    generator.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -138,6 +138,7 @@ class Conversation:
         if not 0 <= min(tokens) <= max(tokens) < self.model.architecture.vocabulary:
             raise InputError(f"token ids must be from 0 to {self.model.architecture.vocabulary - 1}")
         found: list[Any] = []
+        under_way = deque[tuple[Callable[[], Awaitable[list[Any]]], int]]()
         for at in range(0, len(tokens), self.model.chunk):
             chunk = tokens[at : at + self.model.chunk]
             last = at + len(chunk) == len(tokens)
@@ -145,12 +146,22 @@ class Conversation:
                 await self.swap_in()
                 await self._make_room(len(chunk), len(tokens) - at)
                 asked = [*(wanted if last else ()), *([HIDDEN] if each else [])]
-                found = await self.model.step(chunk, len(self.tokens), options, asked)
+                results = await self.model.start_step(chunk, len(self.tokens), options, asked)
                 self.tokens += chunk
-            if each is not None:
-                each(found.pop(), len(chunk))
-            if progress is not None:
-                progress(ProgressEvent("prompt", at + len(chunk), len(tokens), "tokens"))
+            under_way.append((results, len(chunk)))
+            # A GPU computes one chunk while the next one is encoded; results of each are not kept waiting.
+            while len(under_way) > (0 if last or each else 1):
+                results, count = under_way.popleft()
+                try:
+                    found = await results()
+                except BaseException:
+                    self.truncate(len(self.tokens) - count - sum(more for _, more in under_way))
+                    raise
+                if each is not None:
+                    each(found.pop(), count)
+                if progress is not None:
+                    done = at + len(chunk) - sum(more for _, more in under_way)
+                    progress(ProgressEvent("prompt", done, len(tokens), "tokens"))
             await self.model.host.pause()
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import ReferenceType
@@ -158,6 +158,12 @@ class LanguageModel:
 
         Needs:   the lock; 1 to `chunk` tokens that fit the context
         """
+        return await (await self.start_step(tokens, position, options, wanted))()
+
+    async def start_step(
+        self, tokens: Sequence[int], position: int, options: bytes, wanted: Sequence[int]
+    ) -> Callable[[], Awaitable[list[Any]]]:
+        """As `step`, but on a GPU returns when the step is under way; call what it returns to wait for the results."""
         part, rows = (0, 1) if len(tokens) == 1 else (1, self.chunk)
         ids, last = input_names(rows)
         inputs = {
@@ -167,8 +173,20 @@ class LanguageModel:
         }  # fmt: skip
         names = [output_names(rows)[i] for i in wanted]
         self._sampled = output_names(rows)[0]
-        found = await self.executor.run_part(part, inputs, names)
-        return [found[name] for name in names]
+        executor = self.executor
+        if isinstance(executor, GpuPartExecutor):
+            pending = await executor.begin_part(part, inputs, names)
+        else:
+            done = await executor.run_part(part, inputs, names)
+
+            async def pending() -> dict[str, Any]:
+                return done
+
+        async def results() -> list[Any]:
+            found = await pending()
+            return [found[name] for name in names]
+
+        return results
 
     async def begin_step(self, token: int | None, position: int, options: bytes) -> PendingResult:
         """Starts a decoding step on a token (None: the one the last step sampled) and returns its pending result.
