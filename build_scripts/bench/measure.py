@@ -40,7 +40,7 @@ def _measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     site = BENCH_OUTPUT / "site"
     models = prepared(options, entries, site)
     native = _native_system(options.models, models)
-    collected = Collected(_machine(), datetime.now(UTC).isoformat(timespec="seconds"), _settings(options))
+    collected = Collected(machine(), datetime.now(UTC).isoformat(timespec="seconds"), _settings(options))
     begin = time.monotonic()
     with serving(site, native.answer) as (address, reports):
         _drive(address, reports, options, collected, len(entries))
@@ -135,7 +135,7 @@ def _visit(
     return collected.failure
 
 
-def _machine() -> str:
+def machine() -> str:
     """Processor and cores, as people name a machine."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []

@@ -1,15 +1,20 @@
-"""`measure pages`: of each page of the site on a first visit, its largest paint, its shifts, its requests and bytes."""
+"""`measure pages`: of each page of the site on a first visit, its largest paint, its shifts, its requests and bytes.
+
+`--record` keeps the figures as a record, from the newest of which the documentation's table is made.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
+import os
 import statistics
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from build_scripts.bench.records import RECORDS, Record, Table, markdown_table, read, write
 from build_scripts.errors import BuildError
 from build_scripts.setup.sequence import set_up
 from server.settings import Settings
@@ -29,9 +34,19 @@ WATCH = """
   }).observe({ type: "layout-shift", buffered: true });
 """
 DOCS = ("/docs", "/docs/using")
+DONE = {  # what a page has, and what shows that it is done: a result, a running engine
+    "[data-model]:not([data-model='']) #downloads": "#downloads:not([hidden])",
+    "#loading": "#loading[hidden]",
+    "#live": "#live[data-result]",
+}
 SETTLE_MS = 1_000  # after a page is done: late paints and shifts
 LIMIT_MS = 120_000
-PHONE, DESK = {"width": 360, "height": 780}, {"width": 1280, "height": 800}
+WINDOWS = {"1280 px": {"width": 1280, "height": 800}, "360 px": {"width": 360, "height": 780}}
+TITLE = "First visits of every page"
+COLUMNS = [
+    "Page", *(f"Largest paint, {name}" for name in WINDOWS), *(f"Layout shifts, {name}" for name in WINDOWS),
+    "Requests", "MB received",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,43 +62,46 @@ class Visit:
 def run(argv: list[str]) -> int:
     """Prints a table; the times are of this machine, its server and whatever else it does meanwhile."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure pages")
-    parser.add_argument("--visits", type=int, default=3, help="first visits of each page; the median is shown")
-    parser.add_argument("--phone", action="store_true", help="a window of 360 by 780, not 1280 by 800")
+    parser.add_argument("--visits", type=int, default=3, help="of each page in each window; the medians are shown")
     parser.add_argument("--locale", default="en-US", help="the visitor's language, such as de-DE")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--record", action="store_true", help="keep the figures as a record")
+    parser.add_argument("pages", nargs="*", metavar="/page", help="addresses; all pages if left out")
     options = parser.parse_args(argv)
+    if unknown := sorted(set(options.pages) - set(paths())):
+        raise BuildError(f"no such pages: {', '.join(unknown)}; there are {', '.join(paths())}")
     set_up()
-    found = measure(options.visits, PHONE if options.phone else DESK, options.locale)
-    print(table(found))
-    if options.json:
-        options.json.write_text(json.dumps({path: asdict(visit) for path, visit in found.items()}, indent=1) + "\n")
+    found = measure(options.pages or paths(), options.visits, options.locale)
+    print(markdown_table(figures(found)))
+    if options.record:
+        print(f"recorded in {write(record(found, options.visits, options.locale))}")
     return 0
 
 
 def paths() -> list[str]:
-    """The pages to visit: all that are no demos, one demo of each source, and two of the documentation."""
+    """The pages to visit: those of the site, and two of the documentation."""
     studio = read_studio(Settings().tables)
-    demos = {demo.source: demo.address for demo in reversed(studio.demos)}
-    return [*(page.address for page in studio.pages), *sorted(demos.values()), *DOCS]
+    return [*(page.address for page in studio.pages), *(demo.address for demo in studio.demos), *DOCS]
 
 
-def measure(visits: int, window: dict[str, int], locale: str) -> dict[str, Visit]:
-    """The medians of each page's visits, each in a browser context of its own; says on stderr how far it is.
+def measure(pages: list[str], visits: int, locale: str) -> dict[str, dict[str, Visit]]:
+    """For each page and window the medians of its visits, each in a browser context of its own.
 
-    Raises: BuildError if a page cannot be shown whole, as when the site is built anew meanwhile
+    Says on stderr how far it is. Raises: BuildError if a page cannot be shown whole, as when the site is built anew
+    meanwhile
     """
     from build_scripts.setup.chromium import driver, launch_options
     from build_scripts.site.serving import running_server
 
-    found = {}
+    found: dict[str, dict[str, Visit]] = {}
     with running_server() as address, driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
-        for path in paths():
-            seen = [visit(browser, address + path, window, locale) for _ in range(visits)]
-            figures = zip(*(asdict(one).values() for one in seen), strict=True)
-            lcp, cls, requests, count = (statistics.median(values) for values in figures)
-            found[path] = Visit(lcp, cls, round(requests), round(count))
-            print(f"{path}: {lcp:.0f} ms", file=sys.stderr, flush=True)
+        for path in pages:
+            for name, window in WINDOWS.items():
+                seen = [visit(browser, address + path, window, locale) for _ in range(visits)]
+                columns = zip(*(asdict(one).values() for one in seen), strict=True)
+                lcp, cls, requests, count = (statistics.median(values) for values in columns)
+                found.setdefault(path, {})[name] = Visit(lcp, cls, round(requests), round(count))
+                print(f"{path}, {name}: {lcp:.0f} ms, {cls:.3f}", file=sys.stderr, flush=True)
         browser.close()
     return found
 
@@ -102,8 +120,8 @@ def visit(browser: Browser, url: str, window: dict[str, int], locale: str) -> Vi
         page.on("requestfinished", lambda request: finished.append(request))
         page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
         page.goto(url)
-        for done in ("#downloads:not([hidden])", "#loading[hidden]", "#live[data-result]"):
-            if page.locator(done.partition(":")[0].partition("[")[0]).count():
+        for where, done in DONE.items():
+            if page.locator(where).count():
                 page.locator(done).wait_for(state="attached", timeout=LIMIT_MS)
                 break
         page.wait_for_timeout(SETTLE_MS)
@@ -117,9 +135,38 @@ def visit(browser: Browser, url: str, window: dict[str, int], locale: str) -> Vi
         context.close()
 
 
-def table(found: dict[str, Visit]) -> str:
-    """The figures as a table in Markdown."""
-    rows = ["| page | largest paint | layout shifts | requests | MB received |", "|---|---:|---:|---:|---:|"]
-    for path, one in found.items():
-        rows.append(f"| `{path}` | {one.lcp_ms:.0f} ms | {one.cls:.3f} | {one.requests} | {one.bytes / 1e6:.2f} |")
-    return "\n".join(rows)
+def figures(found: Mapping[str, Mapping[str, Visit]]) -> Table:
+    """The figures as a table; requests and bytes are those of the first window."""
+    rows = []
+    for path, seen in found.items():
+        first = next(iter(seen.values()))
+        paints = [f"{seen[name].lcp_ms:.0f} ms" for name in WINDOWS]
+        shifts = [f"{seen[name].cls:.3f}" for name in WINDOWS]
+        rows.append([f"`{path}`", *paints, *shifts, str(first.requests), f"{first.bytes / 1e6:.2f}"])
+    return Table("Medians", COLUMNS, rows)
+
+
+def record(found: Mapping[str, Mapping[str, Visit]], visits: int, locale: str) -> Record:
+    """The figures as a record of today, with what they were measured on."""
+    from build_scripts.bench.measure import machine  # which needs a browser's driver, as tables do not
+
+    load = f"load {os.getloadavg()[0]:.0f} at the end, the server on the same machine, no network between"
+    notes = [
+        f"`measure pages`: medians of {visits} first visit(s) of each page in each window, in headless Chromium with"
+        f" nothing cached, locale {locale}.",
+        f"{machine()}, {load}.",
+    ]
+    return Record(TITLE, datetime.datetime.now(datetime.UTC).date().isoformat(), notes, [figures(found)])
+
+
+def recorded() -> str:
+    """The newest record of every page, as Markdown: what it was measured on, and its table.
+
+    Raises:  BuildError if there is none
+    """
+    slug = TITLE.lower().replace(" ", "-")
+    names = sorted(path.stem for path in RECORDS.glob(f"*-{slug}*.json"))
+    if not names:
+        raise BuildError("no record has the figures of the pages; `measure pages --record` makes one")
+    found = read(names[-1])
+    return f"{' '.join(found.notes)} Measured on {found.date}.\n\n{markdown_table(found.tables[0])}"

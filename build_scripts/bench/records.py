@@ -139,11 +139,15 @@ def _cells(line: str) -> list[str]:
 
 def markdown(record: Record) -> str:
     """The record as Markdown."""
-    parts = [f"# {record.title}", *record.notes, *(f"## {t.title or 'Table'}\n\n{_table(t)}" for t in record.tables)]
+    parts = [
+        f"# {record.title}",
+        *record.notes,
+        *(f"## {t.title or 'Table'}\n\n{markdown_table(t)}" for t in record.tables),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
     """The table; numbers are right-aligned."""
     numeric = [
         all(re.match(r"[–\d.,]", row[i]) for row in table.rows if i < len(row)) for i in range(len(table.columns))
@@ -166,7 +170,7 @@ def page() -> str:
         if table is None:
             raise BuildError(f"record {name} has no table {title!r}")
         where = record.notes[0] if record.notes else record.title
-        text += f"\n## {heading}\n\n{record.date}. {where} ([record](records/{name}.json))\n\n{_table(table)}\n"
+        text += f"\n## {heading}\n\n{record.date}. {where} ([record](records/{name}.json))\n\n{markdown_table(table)}\n"
     if (lines := text.count("\n")) > MAX_LINES:
         raise BuildError(f"{PAGE.name} would have {lines} lines; show fewer tables (the limit is {MAX_LINES})")
     return text

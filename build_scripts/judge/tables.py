@@ -110,17 +110,22 @@ def speeds_table() -> str:
     return import_module("build_scripts.bench.speed_chart").table()  # type: ignore[no-any-return]
 
 
+def pages_table() -> str:
+    """Paints, shifts, requests and bytes of every page, by the newest record."""
+    return import_module("build_scripts.bench.page_visits").recorded()  # type: ignore[no-any-return]
+
+
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
     "debug": debug_table, "models": models_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
-    "places": places_table, "speeds": speeds_table, "tolerances": tolerances_table, "verbs": verbs_table,
-    "webnn": webnn_table,
+    "pages": pages_table, "places": places_table, "speeds": speeds_table, "tolerances": tolerances_table,
+    "verbs": verbs_table, "webnn": webnn_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
     "web/docs/using.md": ("operators",), "web/docs/contributing.md": ("verbs",), "web/docs/debugging.md": ("debug",),
     "web/docs/anywhere.md": ("places", "models"),
-    "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
+    "web/docs/onnx.md": ("onnx_cases",), "web/docs/pages.md": ("pages",), "web/docs/special-values.md": ("tolerances",),
     "web/docs/speed.md": ("speeds",), "web/docs/webnn.md": ("webnn",),
 }  # fmt: skip
 

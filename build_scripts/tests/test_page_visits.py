@@ -1,20 +1,35 @@
-"""The figures of visits: every kind of page is visited, and the table says what was seen."""
+"""The figures of visits: every page is visited, and the documentation shows the newest record of them."""
 
 from __future__ import annotations
 
-from build_scripts.bench.page_visits import Visit, paths, table
+from pathlib import Path
+
+import pytest
+
+from build_scripts.bench import page_visits, records
+from build_scripts.bench.page_visits import Visit, figures, paths, record, recorded
+from build_scripts.bench.records import markdown_table
 from server.settings import Settings
 from server.studio import read_studio
 
+FOUND = {"/": {"1280 px": Visit(248.4, 0.0, 22, 416_507), "360 px": Visit(300.6, 0.0124, 21, 400_000)}}
+ROW = "| `/` | 248 ms | 301 ms | 0.000 | 0.012 | 22 | 0.42 |"
 
-def test_every_page_and_a_demo_of_each_source_is_visited() -> None:
+
+def test_every_page_is_visited() -> None:
     studio, found = read_studio(Settings().tables), paths()
-    assert {page.address for page in studio.pages} <= set(found)
-    sources = {demo.source for demo in studio.demos if demo.address in found}
-    assert sources == {demo.source for demo in studio.demos}
+    assert {page.address for page in (*studio.pages, *studio.demos)} <= set(found)
     assert len(found) == len(set(found))
 
 
 def test_the_table_has_a_row_for_each_page() -> None:
-    rows = table({"/": Visit(248.4, 0.0, 22, 416_507)}).splitlines()
-    assert rows[2:] == ["| `/` | 248 ms | 0.000 | 22 | 0.42 |"]
+    assert markdown_table(figures(FOUND)).splitlines()[2:] == [ROW]
+
+
+def test_a_record_is_what_the_documentation_shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in (page_visits, records):
+        monkeypatch.setattr(module, "RECORDS", tmp_path)
+    records.write(record(FOUND, 3, "en-US"))
+    text = recorded()
+    assert "medians of 3 first visit(s) of each page" in text
+    assert text.splitlines()[-1] == ROW
