@@ -171,7 +171,7 @@ class NativeHost:
         folder = Path(place).parent.resolve()
         found = (folder / name.partition("?")[0]).resolve()
         if not found.is_relative_to(folder) or not found.is_file():
-            raise ModelFormatError(f"{name!r}, which {place!r} names, is no file in the folder {str(folder)!r}")
+            raise ModelFormatError(f"{name!r}, which {place!r} names, is not a file in the folder {str(folder)!r}")
         return str(found)
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
