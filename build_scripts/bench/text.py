@@ -65,13 +65,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure text", description=__doc__)
     parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
     add_turns(parser)
+    parser.add_argument("--repeat", type=int, default=1, help="how often a prompt's text is repeated (default 1)")
     parser.add_argument("--tokens", type=int, default=64, help="of an answer (default 64)")
     parser.add_argument("--long", type=int, default=0, help="tokens of one long answer more, and 50 conversations")
     parser.add_argument("--limit", type=int, default=LIMIT_S, help=f"seconds for one call (default {LIMIT_S})")
     add_options(parser, "text")
     options = parser.parse_args(argv)
-    if options.rounds < 1 or options.tokens < 2 or options.limit < 1 or 0 < options.long < 20:
-        raise BuildError("--rounds and --limit start at 1, --tokens at 2, --long at 20")
+    if options.rounds < 1 or options.repeat < 1 or options.tokens < 2 or options.limit < 1 or 0 < options.long < 20:
+        raise BuildError("--rounds, --repeat and --limit start at 1, --tokens at 2, --long at 20")
     return options
 
 
@@ -88,8 +89,11 @@ def pack(site: Path, options: argparse.Namespace) -> None:
     (site / "data").mkdir()
     model = options.model or MODELS / MODEL
     entries = [row for backend in options.backend or ["wasm"] for row in own_entries(backend, options.threads)]
+    if "webgpu" in (options.backend or ()):
+        entries.append({"system": "wllama", "backend": "webgpu", "threads": 1})
     entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in options.threads or THREADS]
-    prompts = [" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 1)]
+    texts = [PROMPT.format(number) * options.repeat for number in range(1, options.rounds + 1)]
+    prompts = [" ".join(text.split()) for text in texts]
     config = {
         "rounds": options.rounds, "tokens": options.tokens, "limit_ms": 1000 * options.limit, "entries": entries,
         "name": model.name, "long": options.long, "bytes": model.stat().st_size,
@@ -119,20 +123,22 @@ def report(found: Sequence[Sequence[Any]], target: Path) -> int:
 def table(rows: Sequence[Row]) -> str:
     """Markdown: a line a system and number of threads; ratios are of ours to wllama's with as many threads.
 
-    A ratio is one of medians; the one in brackets is one of bests.
+    A ratio is one of medians, on the same backend; the one in brackets is one of bests.
     """
     lines = [
         "| system | on | threads | prompt tokens | prompt/s | best | answer/s | best | weights read, GB/s "
         "| of a copy's | load, s | prompt ÷ wllama's | answer ÷ wllama's |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    rivals = {row["threads"]: row for row in rows if row["system"] == "wllama" and not row.get("error")}
+    rivals = {
+        (row["backend"], row["threads"]): row for row in rows if row["system"] == "wllama" and not row.get("error")
+    }
     for row in rows:
         head = f"| {row['system']} | {row['backend']} | {row['threads'] or '–'} |"
         if row.get("error"):
             lines.append(f"{head} | failed: {' '.join(row['error'].split())[:160]} | | | | | | | | |")
             continue
-        theirs = rivals.get(row["threads"] or 1) if row["system"] == "webinfer" else None
+        theirs = rivals.get((row["backend"], row["threads"] or 1)) if row["system"] == "webinfer" else None
         ratios = [_ratio(row, theirs, key) if theirs else "" for key in ("prompt", "answer")]
         copied = row.get("copy_gbytes")
         share = f"{100 * row['gbytes'] / copied:.0f} %" if copied else ""

@@ -6,12 +6,13 @@ import { deadline } from "../remote.js";
 export class Wllama {
   #llama;
 
-  async open({ threads }, model) {
+  async open({ backend, threads }, model) {
     const rival = new URL("../rivals/wllama/", import.meta.url);
     const { Wllama: Rival, LoggerWithoutDebug } = await import(new URL("index.js", rival));
     this.#llama = new Rival({ default: new URL("wllama.wasm", rival).href }, { logger: LoggerWithoutDebug, suppressNativeLog: true });
+    if (backend === "webgpu" && !this.#llama.isSupportWebGPU()) throw new Error("wllama finds no WebGPU here");
     const begin = performance.now();
-    await deadline("loadModel", this.#llama.loadModel([model], { n_threads: threads, n_ctx: 2048, n_gpu_layers: 0, warmup: true }));
+    await deadline("loadModel", this.#llama.loadModel([model], { n_threads: threads, n_ctx: 2048, n_gpu_layers: backend === "webgpu" ? 999 : 0, warmup: true }));
     if (this.#llama.getNumThreads() !== threads) throw new Error(`wllama runs ${this.#llama.getNumThreads()} threads`);
     return { version: `@wllama/wllama, llama.cpp ${Rival.getLibllamaVersion()}`, load_ms: performance.now() - begin };
   }
