@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from webinfer.backends.base import MemoryReport
-from webinfer.backends.wasm import compilation
+from webinfer.backends.wasm import executor as executors
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
@@ -224,5 +224,5 @@ class BuildHost(NativeHost):
 @contextmanager
 def guarded() -> Iterator[None]:
     """Inside, sessions on wasm run guarded plans."""
-    with mock.patch.object(compilation, "WasmExecutor", GuardedExecutor):
+    with mock.patch.object(executors, "WasmExecutor", GuardedExecutor):
         yield
