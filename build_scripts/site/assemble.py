@@ -134,12 +134,14 @@ def assemble() -> None:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # The largest first, and each encoding by itself: of 38 s of processor time the snapshot's three take 34.
         largest = sorted(assets, key=lambda asset: len(asset.data), reverse=True)
-        packing = {
-            (asset.logical, encoding): pool.submit(_Packed.of(asset.data, encoding, quality).bytes)
+        rows_of = {
+            (asset.logical, encoding): _Packed.of(asset.data, encoding, quality)
             for asset in largest
             for encoding, quality in _encodings(asset).items()
         }
-        small = {row: packed.result() for row, packed in packing.items()}
+        # Files of equal contents are packed by one job: two would write the same kept file.
+        packing = {packed.kept: pool.submit(packed.bytes) for packed in {p.kept: p for p in rows_of.values()}.values()}
+        small = {row: packing[packed.kept].result() for row, packed in rows_of.items()}
     rows = dict(_publish(fresh, asset, small) for asset in assets)
     folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
     page = page_facts() | {"foreseen": _foreseen()}
@@ -323,6 +325,6 @@ class _Packed:
         else:
             small = gzip.compress(self.data, compresslevel=self.quality, mtime=0)
         self.kept.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.kept.with_suffix(f".{os.getpid()}.tmp")
+        temporary = self.kept.with_name(f"{self.kept.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         temporary.write_bytes(small)
         temporary.replace(self.kept)
