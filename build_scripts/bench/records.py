@@ -30,6 +30,11 @@ SHOWN = (
         "TensorFlow.js on the CPU: geometric",
     ),
     ("First runs on an NVIDIA H100", "2026-11-25-first-runs", ""),
+    (
+        "A language model on a GPU (NVIDIA H100)",
+        "2026-11-27-language-models-and-float16-products-on-an-nvidia-h100",
+        "SmolLM2-135M in Chromium",
+    ),
 )
 
 
