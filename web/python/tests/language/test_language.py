@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from tests.webgpu.devices import HARDWARE
 
 import webinfer
 from webinfer.backends import registry
-from webinfer.backends.base import PartExecutor
+from webinfer.backends.base import BuildOptions
 from webinfer.backends.webgpu.schedule import make_schedule
+from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError, UnsupportedOpError
+from webinfer.host.native import NativeHost
 from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
@@ -55,8 +58,38 @@ def opened(backend: str = "wasm", **options: Any) -> TextGenerator:
     return generator
 
 
-def test_kernels_have_room_for_all_rows_of_a_step() -> None:
-    assert max(registry.ROWS[name].prefill_chunk for name in registry.able(PartExecutor)) <= MAX_ROWS <= BLOCKS_MAX_ROWS
+class _Host(NativeHost):
+    """A host whose GPU has this name."""
+
+    def __init__(self, name: str, software: bool = False) -> None:
+        super().__init__()
+        self._device = SimpleNamespace(name=name, software=software)
+
+    async def gpu(self, kind: str = "") -> Any:
+        return self._device
+
+
+@pytest.mark.parametrize(
+    ("host", "tokens"),
+    [
+        (_Host("nvidia NVIDIA H100 80GB HBM3"), 512),
+        (_Host("nvidia lovelace"), 512),
+        (_Host("apple metal-3"), 256),
+        (_Host("what nobody knows"), 256),
+        (_Host("NVIDIA that a CPU plays", software=True), 256),
+    ],
+)
+def test_large_gpus_read_more_of_a_prompt_at_a_time(host: Any, tokens: int) -> None:
+    assert run(registry.ROWS["webgpu"].prefill_chunk(host)) == tokens <= MAX_ROWS
+    assert run(registry.ROWS["wasm"].prefill_chunk(host)) <= BLOCKS_MAX_ROWS
+
+
+def test_wasm_refuses_more_rows_than_its_kernel_has_room_for() -> None:
+    Target("wasm", (("isa", "simd128"),)).demand()
+    file = read_file(memoryview(MODEL), "tiny")
+    graph = decoder_graph(file, architecture_of(file), (BLOCKS_MAX_ROWS + 1,), 96, cache=DType.INT16)
+    with pytest.raises(UnsupportedOpError, match=f"needs 1 to {BLOCKS_MAX_ROWS}"):
+        run(registry.open_backend("wasm").build(graph, NativeHost(), BuildOptions()))
 
 
 def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:

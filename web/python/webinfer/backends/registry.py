@@ -55,6 +55,17 @@ async def _hardware(host: Host) -> str:
     return "has only a software adapter" if (await host.gpu()).software else ""
 
 
+async def _few_tokens(host: Host) -> int:
+    return 64
+
+
+async def _tokens_by_cores(host: Host) -> int:
+    from webinfer.backends.webgpu.device_size import cores_of
+
+    device = await host.gpu()
+    return 512 if not device.software and cores_of(device.name, unknown=0) >= 40 else 256
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What is known of a backend without importing it."""
@@ -67,7 +78,9 @@ class Row:
     auto: bool = False  # "auto" measures it
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
     custom_shaders: bool = False  # runs custom operators by their WGSL
-    prefill_chunk: int = 64  # of a prompt, that a language model reads in one step
+    prefill_chunk: Callable[[Host], Awaitable[int]] = (
+        _few_tokens  # of a prompt, that a language model reads in one step
+    )
     caches: tuple[DType, ...] = ()  # what it can keep a language model's keys and values as, the fastest first
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
     plan_suffix: str = ""  # of their names there, which tells them from those of other backends
@@ -85,7 +98,7 @@ _ROWS = (
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
         fallback="wasm",
-        prefill_chunk=256,
+        prefill_chunk=_tokens_by_cores,
         caches=(DType.FLOAT32,),
         custom_shaders=True,
         stores_plans=True,

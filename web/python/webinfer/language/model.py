@@ -113,9 +113,9 @@ class LanguageModel:
             verify(made)
             return made
 
-        executor, choice, row = await _built(weights.name, graph, host, backend, options, cache)
+        executor, choice, row, chunk = await _built(weights.name, graph, host, backend, options, cache)
         return cls(
-            weights.name, architecture, tokenizer, template, executor, host, context, choice, row.prefill_chunk,
+            weights.name, architecture, tokenizer, template, executor, host, context, choice, chunk,
             batch_size, cache or row.caches[0],
         )  # fmt: skip
 
@@ -250,8 +250,8 @@ class LanguageModel:
 async def _built(
     name: str, graph: Callable[[int, DType], Graph], host: Host, backend: str | Sequence[str], options: BuildOptions,
     cache: DType | None,
-) -> tuple[PartExecutor, str, registry.Row]:  # fmt: skip
-    """The graph on the first backend that can run it, and why that one."""
+) -> tuple[PartExecutor, str, registry.Row, int]:  # fmt: skip
+    """The graph on the first backend that can run it, why that one, and how many tokens of a prompt a step reads."""
     able = registry.able(PartExecutor)
     order = [backend] if isinstance(backend, str) else list(backend)
     order = able if order == [AUTO] else order
@@ -265,11 +265,12 @@ async def _built(
                 refused.append(f"{one} {reason}")
                 continue
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
-            wanted = graph(row.prefill_chunk, cache or row.caches[0])
+            chunk = await row.prefill_chunk(host)
+            wanted = graph(chunk, cache or row.caches[0])
             executor = await registry.open_backend(one).build(wanted, host, taken)
             assert isinstance(executor, PartExecutor)
             _release_weights(wanted)
-            return executor, "; ".join([f"{one} runs it", *refused]), row
+            return executor, "; ".join([f"{one} runs it", *refused]), row, chunk
         except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:
             if one == order[-1] and not isinstance(error, BackendUnavailableError):
                 raise

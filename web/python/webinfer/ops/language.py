@@ -17,7 +17,7 @@ from webinfer.ops.attention import MAX_WIDTH
 from webinfer.ops.registry import EXACT, TRANSCENDENTAL, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
-MAX_ROWS = 256  # activations of a product with blocks
+MAX_ROWS = 512  # activations of a product with blocks
 LANES = 8  # rows of the cache whose keys lie side by side
 MOST = 4095  # of a cache of whole numbers: a row of a head is such numbers times a scale
 SCALE = 2  # numbers of 16 bits in whose place a scale lies

@@ -17,7 +17,7 @@ CORES = (
 )  # fmt: skip
 
 
-def cores_of(name: str) -> int:
-    """The cores of an adapter by its name; those of the device that was measured where the name says nothing."""
+def cores_of(name: str, unknown: int = MEASURED) -> int:
+    """The cores of an adapter by its name, or `unknown` (by default of the device that was measured)."""
     words = name.lower().replace("(", " ").replace("/", " ").replace("-", " ").split()
-    return next((cores for mark, cores in CORES if any(word.startswith(mark) for word in words)), MEASURED)
+    return next((cores for mark, cores in CORES if any(word.startswith(mark) for word in words)), unknown)

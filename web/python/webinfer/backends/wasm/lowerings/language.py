@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.kernel_constants import (
     ATTENTION_CACHED_HEAD,
     ATTENTION_CACHED_ROWS,
+    BLOCKS_MAX_ROWS,
     BLOCKS_PANEL,
     BLOCKS_WIDE,
     VECTOR_LANES,
@@ -23,6 +25,8 @@ def _block_matmul(node: Node, builder: Builder) -> None:
     """The activations rounded, once for all products that read them; then one step over panels of weights."""
     x, w, y, type = node.required_input(0), node.required_input(1), node.output, node.attrs.type
     rows, k = x.type.shape
+    if rows > BLOCKS_MAX_ROWS:
+        raise UnsupportedOpError([f"a product of {rows} rows with blocks; needs 1 to {BLOCKS_MAX_ROWS}"])
     place = builder.optional_ref(node.optional_input(4))
     given = builder.ref(x)
     if not type.is_float:
