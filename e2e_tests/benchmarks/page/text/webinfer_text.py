@@ -26,22 +26,20 @@ class Writer:
     async def write(self, prompt, tokens):
         """Reads a text and goes on with it: what was read and written, and the milliseconds of each.
 
-        As by llama.cpp's clocks: the text is cut into tokens before, and put together after.
+        As by llama.cpp's clocks, cutting the text into tokens does not count.
         """
-        from webinfer.language.sampling import Sampling  # a late part: there once a model is open
-
-        chat, tokenizer = self.generator.conversation(), self.generator.model.tokenizer
-        given, found = self.generator.tokenize(prompt), []
-        times = [perf_counter()]
-        async for token in chat.write(given, Sampling(0.0), tokens):
-            found.append(token)
+        chat, text = self.generator.conversation(), ""
+        self.generator.tokenize(prompt)  # words that it sees for the first time take longer
+        begin = perf_counter()
+        count = len(self.generator.tokenize(prompt))
+        times = [perf_counter() + (perf_counter() - begin)]  # it is cut once more
+        async for piece in self.generator.stream(prompt, max_tokens=tokens, conversation=chat):
+            text += piece
             times.append(perf_counter())
+        written = len(chat.tokens) - count  # but for the last one, which nobody read
         prompt_ms, answer_ms = 1000 * (times[1] - times[0]), 1000 * (times[-1] - times[1])
-        told = {
-            "prompt_words": len(given), "prompt_ms": prompt_ms, "tokens": len(found) - 1, "answer_ms": answer_ms,
-            "text": tokenizer.decode(found),
-        }  # fmt: skip
-        return to_js(told, dict_converter=Object.fromEntries)
+        found = {"prompt_words": count, "prompt_ms": prompt_ms, "tokens": written, "answer_ms": answer_ms, "text": text}
+        return to_js(found, dict_converter=Object.fromEntries)
 
     async def long(self, tokens):
         """Pieces a second at the beginning and at the end of a long answer, and bytes of memory before and after it and
