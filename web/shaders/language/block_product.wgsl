@@ -1,6 +1,6 @@
 // block_product: y = x wT + bias + residual of many rows x and weights that stay in a file's blocks; bound by arithmetic.
 //
-//   x         [ROWS, K], read in quads
+//   x         [ROWS, K], read in quads; rounded before (rounded_blocks.wgsl) unless weights are floats
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
 //   gated     y = silu(x wT) * (x w1T)
 //   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`

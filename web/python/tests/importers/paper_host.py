@@ -42,7 +42,7 @@ class _PaperKernels:
 
 
 class _PaperHost:
-    knows_cores = True
+    knows_cores, settles_later = True, False
 
     def __init__(self, abi: int) -> None:
         self._abi = abi

@@ -82,7 +82,7 @@ def test_auto_goes_on_with_the_next_backend(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_whatever_else_a_backend_raises_names_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    wasm = import_module("webinfer.backends.wasm.compilation")
+    wasm = import_module("webinfer.backends.wasm.executor")
     monkeypatch.setattr(wasm, "lower_graph", _fail)
     with pytest.raises(CompilerError, match="'g' cannot be compiled for wasm: error: required argument"):
         run(webinfer.load(_builder(), backend="wasm"))

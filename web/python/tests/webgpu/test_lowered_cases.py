@@ -136,10 +136,10 @@ def test_every_shader_is_used_by_some_case() -> None:
     }
     names = {path.stem for path in shader_folder().rglob("*.wgsl") if not path.name.startswith("_")}
     # No case has sparse constants, custom operators, pictures or as many pixels as conv2d_rows wants (test_conv_rows).
-    # Only graphs of several nodes are fused.
+    # Only graphs of several nodes are fused; no case asks for float16 on a device with subgroup matrices.
     pictures = {path.stem for path in (shader_folder() / "image").iterdir()}
     fused = {"depthwise_pointwise", "elementwise_chain", "group_moments", "group_norm", "moments", "squeeze"}
-    assert names - used <= {"conv2d_rows", "custom", "densify", *fused, *pictures, *STEP_BY_STEP}
+    assert names - used <= {"conv2d_rows", "conv2d_1x1_matrices", "custom", "densify", *fused, *pictures, *STEP_BY_STEP}
 
 
 @pytest.mark.parametrize("shader", sorted(GOLDEN_CASES))

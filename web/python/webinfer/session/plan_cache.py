@@ -21,7 +21,7 @@ from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.lazy_dataclass import dataclass
 
 # Of a model whose plan is looked for: hashing a larger one and reading its plan back takes longer than compiling it
-# (CPython, 96 MB of matrices 0.70 s of CPU against 0.59, 64 MB of windows 0.61 against 0.56).
+# (without a browser, 96 MB of matrices 0.70 s of CPU against 0.59, 64 MB of windows 0.61 against 0.56).
 MAX_MODEL_BYTES = 32 << 20
 
 

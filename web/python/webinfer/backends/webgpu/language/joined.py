@@ -44,10 +44,10 @@ def _joined(products: Sequence[Node], norms: Mapping[Value, Node], last: Node) -
 
     def lowered(target: Target) -> list[Dispatch]:
         if last.op is not CACHED_ATTENTION:
-            return [product(products, target, last.output, norm, last.op is SWIGLU)]
+            return product(products, target, last.output, norm, last.op is SWIGLU)
         rows, width = products[0].output.type.shape[0], sum(node.output.type.shape[1] for node in products)
         side_by_side = Scratch((rows, width))
-        return [product(products, target, side_by_side, norm), *joined_attention(last, target, side_by_side)]
+        return [*product(products, target, side_by_side, norm), *joined_attention(last, target, side_by_side)]
 
     return FusedGroup(tuple(absorbed), tuple(inputs), lowered)
 

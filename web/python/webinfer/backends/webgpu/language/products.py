@@ -9,6 +9,7 @@ from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
     Binding,
     Dispatch,
+    Scratch,
     Source,
     Target,
     check_turns,
@@ -65,13 +66,13 @@ def block_variables(type: BlockType, matrices: int = 1) -> dict[str, Variable]:
 
 def block_matmul(node: Node, target: Target) -> list[Dispatch]:
     """One product by itself."""
-    return [product([node], target, node.output)]
+    return product([node], target, node.output)
 
 
 def product(
     nodes: Sequence[Node], target: Target, y: Source, norm: Node | None = None, gated: bool = False
-) -> Dispatch:
-    """Products of one and the same rows: block_product_row.wgsl for one row, else block_product.wgsl.
+) -> list[Dispatch]:
+    """Products of one and the same rows: block_product_row.wgsl for one row, else block_product.wgsl of rounded rows.
 
     Their results lie side by side in `y`, or it is that of the SwiGLU behind both if `gated`. One row may be that which
     the RMS norm `norm` makes of its input.
@@ -89,7 +90,8 @@ def product(
     weights = [words(_numbered("w", i), each.required_input(1)) for i, each in enumerate(nodes)]
     given = {_numbered("bias", i): bias for i, bias in enumerate(biases)} | {"residual": residual, "place": place}
     scale = norm.optional_input(1) if norm else None
-    bindings = (read("x", x), *weights, *read_given(scale=scale, **given), write("y", y, single=True))
+    rounded = x if rows == 1 or type.is_float else Scratch((rows, k))
+    bindings = (read("x", rounded), *weights, *read_given(scale=scale, **given), write("y", y, single=True))
     starts = {f"first{i}": sum(widths[:i]) for i in range(1, len(nodes))}
     params = u32(n=n, k=k, row_bytes=row_bytes, **({} if gated else starts))
     parts = [f"blocks of {type.name}"] + [f"{len(nodes)} products"] * (len(nodes) > 1) + ["SwiGLU"] * gated
@@ -102,7 +104,8 @@ def product(
         groups = groups_for(-(-rows // (8 * per_rows)) * across, target, 1)
         why = ", ".join([*parts, f"{8 * per_rows} rows by {_TILE} columns, {splits} parts of a sum"])
         more: dict[str, Variable] = {"splits": splits, "per_rows": per_rows}
-        return Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
+        main = Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
+        return [main] if rounded is x else [_rounded(x, rounded, target), main]
     at_a_time = _ROWS // 2 if gated else _ROWS
     workgroup = min(_MOST, max(32, 1 << (k // 32 - 1).bit_length()))
     check_turns(-(-k // 32 // workgroup) * 80 + k // 4 // workgroup, target, f"a sum of {k} products in loops")
@@ -112,7 +115,15 @@ def product(
     if norm:
         params = (*params, *f32(epsilon=norm.attrs.epsilon))
     why = ", ".join([*parts, workgroup_reduction_text(target), *["of what is normed on the way"] * (norm is not None)])
-    return Dispatch("block_product_row", variables, bindings, params, groups_for(-(-n // at_a_time), target, 1), why)
+    return [Dispatch("block_product_row", variables, bindings, params, groups_for(-(-n // at_a_time), target, 1), why)]
+
+
+def _rounded(x: Value, y: Source, target: Target) -> Dispatch:
+    """rounded_blocks.wgsl: what a row of one token rounds on the way, once for all columns of a product."""
+    count, k = x.type.size, x.type.shape[1]
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "floats": False, "normed": False}
+    groups = groups_for(count // 32, target)
+    return Dispatch("rounded_blocks", variables, (read("x", x), write("y", y)), u32(count=count, k=k), groups)
 
 
 def joinable(nodes: Sequence[Node], target: Target) -> bool:
