@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from build_scripts.site.player import SOURCE
-from build_scripts.tests.test_player_hostile import node, package, sealed
+from build_scripts.tests.in_node import answer_of, node
+from build_scripts.tests.test_player_hostile import package, sealed
 from webinfer.package.container import Package
 
 __all__ = ["node", "package"]  # fixtures
@@ -89,9 +89,7 @@ process.stdout.write(JSON.stringify({ asked, facts, both, after, ended, heard, d
 def said(node: str, tmp_path: Path, text: str, *arguments: str) -> Any:
     """What a module that was given these arguments prints."""
     (tmp_path / "said.mjs").write_text(text)
-    done = subprocess.run([node, tmp_path / "said.mjs", *arguments], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+    return answer_of([node, tmp_path / "said.mjs", *arguments])
 
 
 def test_the_choice_says_what_was_asked_for_and_why_another_runs(node: str, package: Package, tmp_path: Path) -> None:

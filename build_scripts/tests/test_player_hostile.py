@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,14 @@ import pytest
 from tests.package.altered import altered
 
 import webinfer
-from build_scripts.setup.node import node_commands
 from build_scripts.site.player import SOURCE
+from build_scripts.tests.in_node import PLAYER, answer_of, node
 from webinfer.package import compile_model
 from webinfer.package.container import Package, Writer
 
+__all__ = ["node"]  # a fixture
 PLAN = "wasm/simd128"
+LIMIT_S = 200  # for hundreds of packages
 RUNS = """
 import { readFileSync } from "node:fs";
 const [player, cases] = process.argv.slice(2);
@@ -61,13 +61,6 @@ process.stdout.write(JSON.stringify(found));
 
 
 @pytest.fixture(scope="module")
-def node() -> str:
-    """The command that runs Node.js."""
-    found = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
-    return found or pytest.skip("Node.js is missing: python3 -m build_scripts setup")
-
-
-@pytest.fixture(scope="module")
 def package() -> Package:
     """Two inputs, two outputs and a matrix, for both backends."""
     builder = webinfer.GraphBuilder("small")
@@ -92,12 +85,6 @@ def sealed(package: Package, plan: Any = None, header: Any = None) -> bytes:
     return writer.file({key: value for key, value in facts.items() if key != "sections"})
 
 
-def told(command: list[Any]) -> Any:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
 def test_altered_packages_run_right_or_end_in_a_typed_error(node: str, package: Package, tmp_path: Path) -> None:
     facts = {key: value for key, value in package.header.items() if key not in ("sections", "webgpu", "engine")}
     cases = [("nothing", sealed(package))]
@@ -105,7 +92,7 @@ def test_altered_packages_run_right_or_end_in_a_typed_error(node: str, package: 
     cases += [(f"header {what}", sealed(package, header=header)) for what, header in altered(facts)]
     (tmp_path / "runs.mjs").write_text(RUNS)
     (tmp_path / "cases.json").write_text(json.dumps([base64.b64encode(data).decode() for _, data in cases]))
-    found = told([node, tmp_path / "runs.mjs", (SOURCE / "src/player.js").as_uri(), tmp_path / "cases.json"])
+    found = answer_of([node, tmp_path / "runs.mjs", PLAYER, tmp_path / "cases.json"], LIMIT_S)
     right = found[0]
     assert isinstance(right, list)
     numbers = [value for value, _ in right]
@@ -134,7 +121,7 @@ def test_a_plan_for_a_gpu_is_proved_before_it_runs(node: str, package: Package, 
     facts = {"header": package.header, "shaders": package.json("webgpu/shaders"), "plans": [each for _, each in cases]}
     (tmp_path / "cases.json").write_text(json.dumps(facts))
     files = [(SOURCE / "src" / name).as_uri() for name in ("checks.js", "tensors.js")]
-    found = told([node, tmp_path / "proves.mjs", *files, tmp_path / "cases.json"])
+    found = answer_of([node, tmp_path / "proves.mjs", *files, tmp_path / "cases.json"], LIMIT_S)
     assert found[0] == "passes"
     harmless = ("nothing", "memory", *(f"dispatches.{i}.0:" for i in range(len(plan["dispatches"]))))  # names
     rows = zip((name for name, _ in cases), found, strict=True)
@@ -168,6 +155,6 @@ def test_a_header_fits_together_or_is_refused(node: str, tmp_path: Path) -> None
     """A picture fills its input, and a state is an input, an output or both of one size."""
     (tmp_path / "headers.mjs").write_text(HEADERS)
     files = [(SOURCE / "src" / name).as_uri() for name in ("checks.js", "tensors.js")]
-    pictures, states = told([node, tmp_path / "headers.mjs", *files])
+    pictures, states = answer_of([node, tmp_path / "headers.mjs", *files], LIMIT_S)
     assert pictures == ["passes", *["package"] * 9]
     assert states == [*["passes"] * 3, *["package"] * 5]

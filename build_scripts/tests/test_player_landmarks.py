@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.tasks import test_gesture_recognizer as gesture_models
 
 import webinfer
-from build_scripts.tests.test_player_hostile import node
+from build_scripts.tests.in_node import node
 from build_scripts.tests.test_player_tasks import played, told_box
 from webinfer import tasks
 from webinfer.models.layouts import BLAZEFACE_SHORT_RANGE, BODY, SsdLayout

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.tasks import test_text_reader as models
 
-from build_scripts.tests.test_player_hostile import node
+from build_scripts.tests.in_node import node
 from build_scripts.tests.test_player_tasks import played
 from webinfer import tasks
 

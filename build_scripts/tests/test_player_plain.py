@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from tests.tasks import test_sentence_embedder as sentence_models
 from tests.tasks import test_text_classifier as text_models
 from tests.tasks import test_voice_detector as voice_models
 
-from build_scripts.site.player import SOURCE
-from build_scripts.tests.test_player_hostile import node
+from build_scripts.tests.in_node import PLAYER, answer_of, node
 from webinfer import tasks
 from webinfer.cli import main
 from webinfer.package import compile_model
@@ -53,13 +51,9 @@ def told_of(task: str, cases: list[Any], node: str, folder: Path) -> list[Any]:
     """As `played`, of the package m.webinfer in the folder."""
     (folder / "cases").write_text(json.dumps(cases))
     (folder / "found.mjs").write_text(FOUND)
-    files = [str(folder / name) for name in ("m.webinfer", "cases")]
-    command = [node, str(folder / "found.mjs"), (SOURCE / "src/player.js").as_uri(), *files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
-    assert told["task"] == task
-    found: list[Any] = told["found"]
+    answer = answer_of([node, folder / "found.mjs", PLAYER, folder / "m.webinfer", folder / "cases"])
+    assert answer["task"] == task
+    found: list[Any] = answer["found"]
     return found
 
 

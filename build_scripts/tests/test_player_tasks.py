@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ from tests.tasks import test_objects as object_models
 from tests.tasks import test_yolo as yolo_models
 
 import webinfer
-from build_scripts.site.player import SOURCE
-from build_scripts.tests.test_player_hostile import node
+from build_scripts.tests.in_node import PLAYER, answer_of, node
 from webinfer import tasks
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.package import compile_model
@@ -74,12 +71,9 @@ def played(model: Any, task: str, node: str, folder: Path, scene: Any = SCENE, *
     opaque = np.concatenate([scene, np.full((height, width, 1), 255, np.uint8)], axis=2)
     (folder / "pixels").write_bytes(opaque.tobytes())
     (folder / "results.mjs").write_text(RESULTS)
-    files = [str(folder / name) for name in ("m.webinfer", "pixels")]
-    command = [node, str(folder / "results.mjs"), (SOURCE / "src/player.js").as_uri(), *files, str(width), str(height)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    files = folder / "m.webinfer", folder / "pixels"
+    answer: dict[str, Any] = answer_of([node, folder / "results.mjs", PLAYER, *files, str(width), str(height)])
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -259,11 +253,7 @@ def test_sounds_are_the_engines_and_labels_are_the_files(node: str, tmp_path: Pa
     (tmp_path / "m.webinfer").write_bytes(asyncio.run(made))
     (tmp_path / "pcm").write_bytes(samples.tobytes())
     (tmp_path / "sounds.mjs").write_text(SOUNDS)
-    files = [str(tmp_path / name) for name in ("m.webinfer", "pcm")]
-    command = [node, str(tmp_path / "sounds.mjs"), (SOURCE / "src/player.js").as_uri(), *files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
+    told = answer_of([node, tmp_path / "sounds.mjs", PLAYER, tmp_path / "m.webinfer", tmp_path / "pcm"])
     with asyncio.run(tasks.AudioClassifier.create(loudness_file(), backend="wasm", min_score=0.6)) as task:
         wanted = asyncio.run(task.classify(samples, 16000))
     assert told["task"] == "audio-classification"
