@@ -202,11 +202,11 @@ def test_a_gpu_computes_a_chunk_of_a_prompt_while_the_next_one_is_encoded(fails:
     file = tiny_decoder(tokens=WORDS, more=FACTS, context=1024, blocks=1, groups=1)
     generator = run(TextGenerator.create(file, backend="webgpu", context=800))
     model, told = generator.model, list[str]()
-    start = model.start_step
+    begin = model.begin_step
 
     async def noted(tokens: Sequence[int], position: int, *rest: Any) -> Any:
         told.append(f"begins at {position}")
-        results = await start(tokens, position, *rest)
+        results = await begin(tokens, position, *rest)
 
         async def found() -> Any:
             if fails and position:
@@ -216,7 +216,7 @@ def test_a_gpu_computes_a_chunk_of_a_prompt_while_the_next_one_is_encoded(fails:
 
         return found
 
-    model.start_step = noted  # type: ignore[method-assign]
+    model.begin_step = noted  # type: ignore[method-assign]
     chat, events = generator.conversation(), list[Any]()
     prompt = [5 + i % 7 for i in range(3 * model.chunk - 40)]
     reading = chat.read(prompt, progress=events.append)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
-from webinfer.backends.base import GpuPartExecutor, PendingResult
+from webinfer.backends.base import GpuPartExecutor
 from webinfer.errors import InputError, LimitError, ModelFormatError
 from webinfer.host.interface import Progress, ProgressEvent
-from webinfer.language.model import GREEDY, LanguageModel
+from webinfer.language.model import GREEDY, LanguageModel, PendingStep
 from webinfer.language.sampling import Sampling
 from webinfer.tensor import Tensor
 
@@ -138,30 +138,30 @@ class Conversation:
         if not 0 <= min(tokens) <= max(tokens) < self.model.architecture.vocabulary:
             raise InputError(f"token ids must be from 0 to {self.model.architecture.vocabulary - 1}")
         found: list[Any] = []
-        under_way = deque[tuple[Callable[[], Awaitable[list[Any]]], int]]()
+        under_way = deque[tuple[PendingStep, int, int]]()  # with the tokens that it reads, from and to
         for at in range(0, len(tokens), self.model.chunk):
             chunk = tokens[at : at + self.model.chunk]
-            last = at + len(chunk) == len(tokens)
+            read = at + len(chunk)
+            last = read == len(tokens)
             async with self.model.lock:
                 await self.swap_in()
                 await self._make_room(len(chunk), len(tokens) - at)
                 asked = [*(wanted if last else ()), *([HIDDEN] if each else [])]
-                results = await self.model.start_step(chunk, len(self.tokens), options, asked)
+                results = await self.model.begin_step(chunk, len(self.tokens), options, asked)
                 self.tokens += chunk
-            under_way.append((results, len(chunk)))
+            under_way.append((results, at, read))
             # A GPU computes one chunk while the next one is encoded; results of each are not kept waiting.
             while len(under_way) > (0 if last or each else 1):
-                results, count = under_way.popleft()
+                results, begin, end = under_way.popleft()
                 try:
                     found = await results()
                 except BaseException:
-                    self.truncate(len(self.tokens) - count - sum(more for _, more in under_way))
+                    self.truncate(len(self.tokens) - (read - begin))
                     raise
                 if each is not None:
-                    each(found.pop(), count)
+                    each(found.pop(), end - begin)
                 if progress is not None:
-                    done = at + len(chunk) - sum(more for _, more in under_way)
-                    progress(ProgressEvent("prompt", done, len(tokens), "tokens"))
+                    progress(ProgressEvent("prompt", end, len(tokens), "tokens"))
             await self.model.host.pause()
         return found
 
@@ -226,7 +226,7 @@ class _StepsAhead:
 
     def __init__(self, conversation: Conversation, sampling: Sampling) -> None:
         self._conversation, self._sampling = conversation, sampling
-        self._begun = deque[tuple[int, PendingResult]]()  # position and pending result of each step
+        self._begun = deque[tuple[int, PendingStep]]()  # position and pending result of each step
         self._draws = deque[bytes]()  # sampling options of steps in flight or abandoned
 
     async def begin(self, token: int, most: int) -> None:
@@ -241,7 +241,8 @@ class _StepsAhead:
                     return
                 if len(self._draws) == len(self._begun):
                     self._draws.append(self._sampling.options())
-                step = await model.begin_step(None if self._begun else token, position, self._draws[len(self._begun)])
+                draw = self._draws[len(self._begun)]
+                step = await model.begin_step(None if self._begun else [token], position, draw, (SAMPLED,))
                 self._begun.append((position, step))
 
     def _is_valid(self) -> bool:
@@ -254,12 +255,12 @@ class _StepsAhead:
         found = None
         async with chat.model.lock:  # the conversation must not be swapped out without the token
             if self._begun and chat.model.cache_owner is chat and self._is_valid():
-                found = await self._begun.popleft()[1]()
+                (found,) = await self._begun.popleft()[1]()
                 self._draws.popleft()
                 chat.tokens.append(token)
         if found is not None:
             await chat.model.host.pause()
-            return _number(next(iter(found.values())))
+            return _number(found)
         self._begun.clear()
         draw = self._draws.popleft() if self._draws else self._sampling.options()
         (sampled,) = await chat.read([token], draw)

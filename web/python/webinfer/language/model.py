@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ReferenceType
 
 from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions, GpuPartExecutor, LastOutput, MemoryReport, PartExecutor, PendingResult
+from webinfer.backends.base import BuildOptions, GpuPartExecutor, LastOutput, MemoryReport, PartExecutor
 from webinfer.backends.registry import AUTO
 from webinfer.dtypes import DType
 from webinfer.errors import (
@@ -51,6 +51,7 @@ MAX_CONTEXT = 1 << 17
 MAX_BATCH = 64  # conversations
 GREEDY = struct.pack("<4f", 0, 0, 1, 0)
 Spans = list[tuple[int, int]]
+PendingStep = Callable[[], Awaitable[list[Any]]]  # waits for the wanted outputs of a step
 
 
 class LanguageModel:
@@ -158,18 +159,24 @@ class LanguageModel:
 
         Needs:   the lock; 1 to `chunk` tokens that fit the context
         """
-        return await (await self.start_step(tokens, position, options, wanted))()
+        return await (await self.begin_step(tokens, position, options, wanted))()
 
-    async def start_step(
-        self, tokens: Sequence[int], position: int, options: bytes, wanted: Sequence[int]
-    ) -> Callable[[], Awaitable[list[Any]]]:
-        """As `step`, but on a GPU returns when the step is under way; call what it returns to wait for the results."""
-        part, rows = (0, 1) if len(tokens) == 1 else (1, self.chunk)
+    async def begin_step(
+        self, tokens: Sequence[int] | None, position: int, options: bytes, wanted: Sequence[int]
+    ) -> PendingStep:
+        """As `step`, but on a GPU returns when the step is under way; call what it returns to wait for the results.
+
+        Without tokens the step is on the one that the last step sampled, on a GPU only.
+        """
+        count = 1 if tokens is None else len(tokens)
+        part, rows = (0, 1) if count == 1 else (1, self.chunk)
         ids, last = input_names(rows)
+        read: LastOutput | bytes = LastOutput(self._sampled)
+        if tokens is not None:
+            read = struct.pack(f"<{rows}i", *tokens, *[0] * (rows - count))
         inputs = {
-            "place": struct.pack("<2i", position, len(tokens)), "options": options,
-            ids: struct.pack(f"<{rows}i", *tokens, *[0] * (rows - len(tokens))),
-            last: struct.pack("<i", len(tokens) - 1),
+            "place": struct.pack("<2i", position, count), "options": options,
+            ids: read, last: struct.pack("<i", count - 1),
         }  # fmt: skip
         names = [output_names(rows)[i] for i in wanted]
         self._sampled = output_names(rows)[0]
@@ -187,21 +194,6 @@ class LanguageModel:
             return [found[name] for name in names]
 
         return results
-
-    async def begin_step(self, token: int | None, position: int, options: bytes) -> PendingResult:
-        """Starts a decoding step on a token (None: the one the last step sampled) and returns its pending result.
-
-        Needs:   the lock; an executor that begins parts ahead; a position that fits the context
-        """
-        ids, last = input_names(1)
-        given = LastOutput(self._sampled) if token is None else struct.pack("<i", token)
-        place = struct.pack("<2i", position, 1)
-        self._sampled = output_names(1)[0]
-        executor = self.executor
-        assert isinstance(executor, GpuPartExecutor)
-        return await executor.begin_part(
-            0, {"place": place, "options": options, ids: given, last: bytes(4)}, [self._sampled]
-        )
 
     async def step_batch(self, tokens: Sequence[tuple[int, int, bytes] | None]) -> list[int]:
         """One decoding step of a batch. An entry is (token, position, sampling options), or None for an ended sequence.
