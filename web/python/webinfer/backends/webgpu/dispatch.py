@@ -1,6 +1,6 @@
 """What a lowering returns: dispatches as data, over graph values and a few other sources of bytes.
 
-Here is not a device and no operator: `schedule` gives the sources memory, `pipelines` renders the shaders.
+Neither devices nor operators are here: `schedule` gives the sources memory, `pipelines` renders the shaders.
 """
 
 from __future__ import annotations

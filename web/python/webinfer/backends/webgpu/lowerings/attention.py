@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Scratch, Target, groups_for, read, read_given, write
-from webinfer.backends.webgpu.lowerings.attention_tiles import LARGEST, Sizes, best_tile, choose_tile, sizes_of
+from webinfer.backends.webgpu.lowerings.attention_tiles import (
+    LARGEST,
+    AttentionTile,
+    Sizes,
+    best_tile,
+    choose_tile,
+    sizes_of,
+)
 from webinfer.backends.webgpu.lowerings.conversion import in_words
 from webinfer.backends.webgpu.lowerings.matmul import matmul
 from webinfer.backends.webgpu.lowerings.movement import concat
@@ -24,13 +31,10 @@ NAMES = ("q", "k", "v")
 def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> list[Dispatch]:
     """attention.wgsl; `joined` says where those of q, k and v lie that are part of a larger tensor."""
     a, y, mask = node.attrs, node.output, node.optional_input(3)
-    s, tile = sizes_of(node), choose_tile(node, target)
-    quads, (unroll_d, unroll_k, ahead) = has_quads(node), tile.loops(s)
-    variables: dict[str, Variable] = {
-        "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys,
-        "d4": s.d4, "e4": s.e4, "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan,
-        "mask_quads": s.keys % 4 == 0, "skips": mask is not None and mask.type.shape[2] > 1,
-        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead, "cached": False,
+    s, tile, quads = sizes_of(node), choose_tile(node, target), has_quads(node)
+    variables = _of_tile(tile, s) | {
+        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan, "mask_quads": s.keys % 4 == 0,
+        "skips": mask is not None and mask.type.shape[2] > 1, "cached": False,
     }  # fmt: skip
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
@@ -61,23 +65,28 @@ def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
     rows = q.shape[0]
     s = Sizes(1, a.heads, groups, rows, min(capacity, LARGEST), width, width)
     tile = best_tile(s, target)
-    unroll_d, unroll_k, ahead = tile.loops(s)
-    variables: dict[str, Variable] = {
-        "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys, "d4": s.d4, "e4": s.e4,
-        "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "unroll_d": unroll_d,
-        "unroll_k": unroll_k, "ahead": ahead, "cached": True,
+    variables = _of_tile(tile, s) | {
+        "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "cached": True
     }  # fmt: skip
-    lengths = {"q": (0, width, a.heads * width), "k": (0, capacity * width, width), "y": (0, width, a.heads * width)}
-    steps = dict[str, int]()
-    for name in NAMES:
-        steps |= {f"{name}_first": 0} | _steps(name, lengths.get(name, lengths["k"]))
+    of_rows, of_cache = (0, width, a.heads * width), (0, capacity * width, width)
+    steps = {f"{name}_first": 0 for name in NAMES}
+    for name, lengths in (("q", of_rows), ("k", of_cache), ("v", of_cache), ("y", of_rows)):
+        steps |= _steps(name, lengths)
     counts = u32(
         heads=a.heads, per_batch=a.heads, share=a.heads // groups, queries=rows, keys=capacity, d=width, e=width,
-        **steps, **_steps("y", lengths["y"]),
+        **steps,
     )  # fmt: skip
     bindings = (read("q", q), read("k", keys), read("v", values), read("place", place), write("y", y))
     spread = groups_for(a.heads * -(-rows // tile.rows), target, 1)
     return Dispatch("attention", variables, bindings, (*counts, *f32(scale=a.scale)), spread, f"{tile.name}, cached")
+
+
+def _of_tile(tile: AttentionTile, s: Sizes) -> dict[str, Variable]:
+    unroll_d, unroll_k, ahead = tile.loops(s)
+    return {
+        "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys, "d4": s.d4, "e4": s.e4,
+        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead,
+    }  # fmt: skip
 
 
 def _steps(name: str, lengths: Sequence[int]) -> dict[str, int]:

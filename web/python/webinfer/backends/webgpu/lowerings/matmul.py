@@ -9,7 +9,6 @@ from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
     Binding,
     Dispatch,
-    Scratch,
     Source,
     Target,
     groups_for,
@@ -28,7 +27,7 @@ from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.short import with_short_data
-from webinfer.backends.webgpu.lowerings.tiled import PLAIN, TiledShape, sum_of_parts, tiled_product
+from webinfer.backends.webgpu.lowerings.tiled import TiledShape, finished, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import (
     GEMVS,
     MATRIX_TILES,
@@ -120,15 +119,8 @@ def _by_matrices(
     sizes = u32(pixels=rows, co4=-(-n // 4), co=n, sum=k)
     groups = groups_for(-(-rows // tile.rows) * -(-n // tile.columns) * split, target, 1)
     why = f"{tile.rows} by {tile.columns} of 16x16 matrices"
-    if split == 1:
-        bindings = (*operands, *p.bindings, place)
-        main = [Dispatch("conv2d_1x1_matrices", variables, bindings, (*sizes, *p.params), groups, why)]
-    else:
-        parts = Scratch((split, rows, 4 * -(-n // 4)))
-        bindings = (*operands, write("y", parts))
-        first = Dispatch("conv2d_1x1_matrices", variables | PLAIN, bindings, sizes, groups, why)
-        main = [first, sum_of_parts(p, parts, n, place, target)]
-    return [*p.before, *main, *after]
+    made = Dispatch("conv2d_1x1_matrices", variables, operands, sizes, groups, why)
+    return [*p.before, *finished(made, p, (split, rows, n), place, target), *after]
 
 
 def _matmul_quads(

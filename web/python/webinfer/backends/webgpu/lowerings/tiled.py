@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
@@ -64,27 +65,24 @@ def tiled_product(
     length = u32(sum=total) if shape.pointwise else ()
     sizes = u32(pixels=shape.rows, co4=co4, co=shape.co)
     groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns) * split, target, 1)
-    x, w = read("x", node.required_input(0), staged=quads), read("w", weights, p.element, staged=True)
-    if split == 1:
-        params = (*sizes, *length, *windows, *p.params)
-        main = [Dispatch("conv2d_tiled", variables, (x, w, *p.bindings, place), params, groups, tile.name)]
-    else:
-        parts = Scratch((split, shape.rows, 4 * co4))
-        first = Dispatch(
-            "conv2d_tiled", variables | PLAIN, (x, w, write("y", parts)), (*sizes, *length, *windows), groups, tile.name
-        )
-        main = [first, sum_of_parts(p, parts, shape.co, place, target)]
-    return [*p.before, *main, *after]
+    operands = read("x", node.required_input(0), staged=quads), read("w", weights, p.element, staged=True)
+    numbers = (*sizes, *length, *windows)
+    made = Dispatch("conv2d_tiled", variables, operands, numbers, groups, tile.name)
+    return [*p.before, *finished(made, p, (split, shape.rows, shape.co), place, target), *after]
 
 
-def sum_of_parts(p: Product, parts: Scratch, co: int, place: Binding, target: Target) -> Dispatch:
-    """product_parts.wgsl: what several workgroups have of each sum, added and finished.
+def finished(of: Dispatch, p: Product, shape: tuple[int, int, int], place: Binding, target: Target) -> list[Dispatch]:
+    """A product `of` operands alone with its epilogue and its place; `shape`: workgroups of a sum, rows, columns.
 
-    Shapes:  parts [split, rows, 4*ceil(co/4)]
+    Where several workgroups share a sum, each stores its part, and product_parts.wgsl adds and finishes them.
     """
-    split, rows, columns = parts.shape
+    split, rows, co = shape
+    if split == 1:
+        return [replace(of, bindings=(*of.bindings, *p.bindings, place), params=(*of.params, *p.params))]
+    co4 = -(-co // 4)
+    parts = Scratch((split, rows, 4 * co4))
+    first = replace(of, variables={**of.variables, **PLAIN}, bindings=(*of.bindings, write("y", parts)))
     variables = p.variables | {"workgroup": WORKGROUP, "split": split, "co_quads": co % 4 == 0}
-    params = (*u32(pixels=rows, co4=columns // 4, co=co), *p.params)
-    groups = groups_for(rows * columns // 4, target)
-    bindings = (read("x", parts), *p.bindings, place)
-    return Dispatch("product_parts", variables, bindings, params, groups, f"{split} workgroups share a sum")
+    params = (*u32(pixels=rows, co4=co4, co=co), *p.params)
+    bindings, groups = (read("x", parts), *p.bindings, place), groups_for(rows * co4, target)
+    return [first, Dispatch("product_parts", variables, bindings, params, groups, f"{split} workgroups share a sum")]
