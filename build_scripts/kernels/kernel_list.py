@@ -139,7 +139,7 @@ def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[t
 def shared_constants(module: Mapping[str, object] = vars(kernel_constants)) -> Constants:
     """The numbers that C and Python share: what `webinfer.kernel_constants` names in capitals.
 
-    Raises:  KernelListError for a value that is not a whole number and no tuple of them
+    Raises:  KernelListError for a value that is neither a whole number nor a tuple of them
     """
     found: dict[str, int | tuple[int, ...]] = {}
     for name, value in module.items():

@@ -90,7 +90,7 @@ export function answer(json) {
 export function bytesOf(value, name) {
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   const shared = typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer;
-  return value instanceof ArrayBuffer || shared ? new Uint8Array(value) : refuse(`${name} is not a buffer and no view of one`);
+  return value instanceof ArrayBuffer || shared ? new Uint8Array(value) : refuse(`${name} is neither a buffer nor a view of one`);
 }
 
 /** Gives a class the form of an interface: its members can be listed, and objects say what they are. */

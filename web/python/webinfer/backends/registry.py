@@ -78,9 +78,7 @@ class Row:
     auto: bool = False  # "auto" measures it
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
     custom_shaders: bool = False  # runs custom operators by their WGSL
-    prefill_chunk: Callable[[Host], Awaitable[int]] = (
-        _few_tokens  # of a prompt, that a language model reads in one step
-    )
+    prefill_chunk: Callable[[Host], Awaitable[int]] = _few_tokens  # that a language model reads of a prompt in a step
     caches: tuple[DType, ...] = ()  # what it can keep a language model's keys and values as, the fastest first
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
     plan_suffix: str = ""  # of their names there, which tells them from those of other backends

@@ -1,7 +1,7 @@
 """The language of small kernels: an index space, and what the element at each index is.
 
 An operator describes its kernel once, beside `infer`; codegen/ writes that as WGSL when a model is loaded and as C when
-the kernels are built. Here is not a device, no size and no text of a language: sizes are parameters of the kernel.
+the kernels are built. Devices, sizes and texts of a language are not here: sizes are parameters of the kernel.
 
     formula.py   numbers and operators: what elementwise operators are made of
     kernel.py    index variables, tensors read at index expressions, reductions

@@ -1,6 +1,6 @@
 """NumPy arrays of values: constants as the file stores them, types that formulas compute in, and rounding.
 
-Here is not an operator; every file of this room builds on this one.
+No operator is here; every file of this room builds on this one.
 """
 
 from __future__ import annotations

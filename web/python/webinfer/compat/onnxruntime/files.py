@@ -198,5 +198,10 @@ def _varint(value: int) -> bytes:
     return bytes([*out, value])
 
 
+def _integer(name: str, value: int) -> bytes:
+    """An AttributeProto of one integer: name, i, and INT as its type."""
+    return _field(1, name.encode()) + b"\x18" + _varint(value) + b"\xa0\x01\x02"
+
+
 def _field(number: int, data: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(data)) + data

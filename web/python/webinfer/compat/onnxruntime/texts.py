@@ -238,9 +238,9 @@ def _attribute(kind: str, attribute: memoryview, texts: Texts) -> bytes:
         return bytes(attribute)
     trees = kind == "TreeEnsembleClassifier"  # whose labels have another name
     own = "classlabels_int64s" if trees and name == "classlabels_strings" else _ATTRIBUTES[name]
-    head, one = files._field(_NAME, own.encode()), files._text(attribute, _ONE)
     if name in ("default_string", "value_string"):
-        return head + b"\x18" + files._varint(texts.number(one)) + b"\xa0\x01\x02"  # i; the type is INT
+        return files._integer(own, texts.number(files._text(attribute, _ONE)))
+    head = files._field(_NAME, own.encode())
     numbers = [files._varint(texts.number(word)) for word in _strings(attribute)]
     return head + b"".join(b"\x40" + number for number in numbers) + b"\xa0\x01\x07"  # ints; the type is INTS
 

@@ -22,7 +22,6 @@ from webinfer.lazy_dataclass import dataclass
 MAX_SESSIONS = 4  # of one model; each has the weights once
 TENSOR, SEQUENCE, _MAP, SPARSE, _OPTIONAL = 1, 4, 5, 8, 9  # of TypeProto
 _INT64 = 7  # of TensorProto.DataType
-_DTYPE = b"\xa0\x01\x02"  # the field "type" of an attribute that is an integer
 
 
 @dataclass(frozen=True)
@@ -221,8 +220,7 @@ def _heads(known: Ends, counts: Mapping[str, int]) -> Iterator[bytes]:
         if end.is_sequence and counts[end.name]:
             yield _made("SequenceConstruct", [_part(end.name, i) for i in range(counts[end.name])], end.name)
         elif end.is_sequence:
-            dtype = files._field(1, b"dtype") + b"\x18" + files._varint(end.number) + _DTYPE
-            yield _made("SequenceEmpty", [], end.name, dtype)
+            yield _made("SequenceEmpty", [], end.name, files._integer("dtype", end.number))
 
 
 def _inputs(value: memoryview, known: Ends, counts: Mapping[str, int]) -> Iterator[bytes]:

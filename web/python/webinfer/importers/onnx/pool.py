@@ -199,7 +199,7 @@ def _global_lp(op: Operation) -> Value:
     """The root of the sum of powers of a whole image."""
     x, p = op.arranged(0), op.whole("p", 2)
     if len(x.perm) < 3 or p < 1:
-        op.fail(f"{x.shape} is not an image, or {p} no power")
+        op.fail(f"{x.shape} is not an image, or {p} is not a power")
     _check_image(op)
     attrs = red.ReduceAttrs(tuple(sorted(x.perm[2:])), keep_dims=True)
     if p < 3:

@@ -86,7 +86,7 @@ def _mapped(op: Operation) -> list[Value]:
         parts = []
         for key, value in enumerate(given):
             if value is None or (isinstance(value, Listed) and len(value.items) != count):
-                op.fail(f"input {key} is not a tensor and no sequence of {count}")
+                op.fail(f"input {key} is neither a tensor nor a sequence of {count}")
             parts.append(_sequence(op, key)[i] if isinstance(value, Listed) else value)
         for listed, result in zip(found, op.run(body, parts), strict=True):
             listed.append(op.dense(result))
