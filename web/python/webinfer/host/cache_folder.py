@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import logging
 import os
-import secrets
 import stat
 import sys
 import time
@@ -143,7 +142,7 @@ def _key(file: Path) -> bytes | None:
             return None
         try:
             with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
-                made.write(secrets.token_bytes(KEY_BYTES))
+                made.write(os.urandom(KEY_BYTES))
         except FileExistsError:
             pass
         found = file.stat()

@@ -10,7 +10,6 @@ import platform
 import threading
 import weakref
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +86,12 @@ def compiled_build(build: str) -> wasmtime.Module:
 def _machine_code(kind: str, data: bytes) -> wasmtime.Module:
     """A module's machine code, which is stored under the hash of what it was made of.
 
-    wasmtime's own cache has no checksums: it would run damaged machine code.
+    wasmtime's own cache has no checksums: it would run damaged machine code. An installation of wasmtime is told by
+    when it was written, as `importlib.metadata` would take longer than reading the code; code of another version,
+    which wasmtime refuses, is compiled anew.
     """
-    compiler = f"wasmtime {version('wasmtime')} {platform.machine()} threads "
+    installed = os.stat(wasmtime.__file__).st_mtime_ns
+    compiler = f"wasmtime {installed} {platform.machine()} threads "
     place = f"{kind}.{hashlib.sha256(compiler.encode() + data).hexdigest()[:32]}"
     if (stored := cache_folder.recall(place)) is not None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,6 +13,8 @@ SCHEME = "published:"  # of the addresses of such files
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
     """What the build of the wheel wrote of packages that others publish; empty in a checkout."""
+    import importlib.resources  # for those who ask for a file that others publish
+
     file = importlib.resources.files("webinfer") / "_published.json"
     return json.loads(file.read_text("utf-8")) if file.is_file() else {"files": {}, "packages": {}}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,6 +48,9 @@ def replaced(folder: Path) -> Iterator[Path]:
 
     Raises:  OSError naming the folder; what is in it is then what it was
     """
+    import shutil  # which no load needs, nor tempfile
+    import tempfile
+
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ from webinfer.host.interface import Host
 from webinfer.importers.core.partial_evaluation import OpenSizes
 from webinfer.package.container import Package
 from webinfer.package.executors import PackagedGpu, PackagedWasm, gpu_fits
-from webinfer.package.open_executors import open_on_gpu, open_packaged
 
 MAX_RANK = 16
 MAX_ELEMENTS = 1 << 31
@@ -59,6 +58,8 @@ class PackagedModel(CompiledGraph):
         if not fitting:
             raise BackendUnavailableError(f"package {self.name!r} has no plan for the GPU {device.name}; use wasm")
         if self.open_ends:
+            from webinfer.package.open_executors import open_on_gpu
+
             return await open_on_gpu(self, self._package, fitting[-1]["regimes"], device)
         return await PackagedGpu(self, self._package, fitting[-1]["section"], device).load()
 
@@ -74,6 +75,8 @@ class PackagedModel(CompiledGraph):
                 continue
             try:
                 if self.open_ends:
+                    from webinfer.package.open_executors import open_packaged
+
                     return await open_packaged(self, package, name, kernels, host)
                 return PackagedWasm(self, package, name, kernels, host)
             except BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,13 +24,20 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
 
 
+def _escaped(text: str) -> str:
+    """Text as HTML shows it."""
+    import html  # and the names of all its characters with it, which no load needs
+
+    return html.escape(text)
+
+
 class Displayed:
     """What notebooks show of a report: its text."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return f"<pre>{_escaped(str(self))}</pre>"
 
 
 class DisplayedSession:
@@ -44,8 +50,8 @@ class DisplayedSession:
             for kind, infos in (("input", session.inputs), ("output", session.outputs))
             for info in infos
         ]
-        cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        return f"<p>{html.escape(repr(self))}: {html.escape(session.choice)}</p><table>{cells}</table>"
+        cells = "".join(f"<tr>{''.join(f'<td>{_escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<p>{_escaped(repr(self))}: {_escaped(session.choice)}</p><table>{cells}</table>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ class Profile(Displayed):
         return f"{self._title()}\n{steps}\n{table(head, rows)}"
 
     def _repr_html_(self) -> str:
-        return f"{self.svg()}<pre>{html.escape(str(self))}</pre>"
+        return f"{self.svg()}<pre>{_escaped(str(self))}</pre>"
 
     def json(self) -> str:
         """The profile as JSON."""
@@ -153,12 +159,12 @@ class Profile(Displayed):
         for i, (name, ms) in enumerate(steps):
             y, length = 28 + i * row, (width - left - 90) * ms / longest
             bars.append(
-                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{html.escape(name)}</text>'
+                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{_escaped(name)}</text>'
                 f'<rect x="{left}" y="{y + 2}" width="{length:.1f}" height="{row - 4}" rx="2"/>'
                 f'<text x="{left + length + 6:.1f}" y="{y + 11}">{ms:.3f} ms</text>'
             )
         height = 40 + row * len(steps)
-        title = html.escape(self._title())
+        title = _escaped(self._title())
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
             f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor">'

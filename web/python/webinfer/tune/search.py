@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -88,7 +87,9 @@ async def _decide(trial: Trial, prepare: Prepare, min_ms: float, late: Callable[
     finally:
         for run in runs.values():
             run.close()
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    from statistics import median
+
+    medians = {name: median(found) for name, found in times.items()}
     choice = min(medians, key=lambda name: medians[name])
     if not beats(times[choice], times[default]):
         choice = default
@@ -97,8 +98,10 @@ async def _decide(trial: Trial, prepare: Prepare, min_ms: float, late: Callable[
 
 def beats(times: Sequence[float], default: Sequence[float], margin: float = MARGIN) -> bool:
     """Whether a candidate is faster by more than noise."""
-    median = statistics.median(times)
-    return median < min(default) and median < statistics.median(default) * (1 - margin)
+    from statistics import median
+
+    found = median(times)
+    return found < min(default) and found < median(default) * (1 - margin)
 
 
 async def compare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -261,7 +260,9 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
                     repeats *= 4
                 samples.append(elapsed / repeats)
             await self._host.pause()
-        return [statistics.median(samples) for samples in times]
+        from statistics import median
+
+        return [median(samples) for samples in times]
 
     async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
         """Milliseconds of all dispatches, once; the average of `repeats` passes."""
