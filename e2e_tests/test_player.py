@@ -413,6 +413,8 @@ async () => {
   for (const worker of [false, true]) {
     const model = await load("/landmarks.webinfer", { backend: "wasm", worker });
     found.push(await model.run(picture));
+    for (const time of [0, 33, 66]) found.push(await model.track(picture, time));
+    await model.reset();
     model.close();
   }
   return found;
@@ -427,11 +429,13 @@ def test_a_package_of_two_models_runs_on_the_page_and_in_a_worker(
 
     async def faces() -> Any:
         with await webinfer.tasks.FaceLandmarker.create("face_mesh", backend="wasm") as landmarker:
-            return await landmarker.detect(Image.open(photo))
+            film = [await landmarker.detect_for_video(Image.open(photo), time) for time in (0, 33, 66)]
+            return [await landmarker.detect(Image.open(photo)), *film]
 
-    (wanted,) = in_cpython(faces())
+    faces_of_each = in_cpython(faces())
     page.goto(f"{site}/package.json")
-    for (found,) in page.evaluate(LANDMARKS):
+    for (found,), (wanted,) in zip(page.evaluate(LANDMARKS), 2 * faces_of_each, strict=True):
+        assert found.get("id") == wanted.id
         points = [[point[axis] for axis in "xyz"] for point in found["landmarks"]]
         np.testing.assert_allclose(np.ravel(points), wanted.landmarks.xyz, atol=0.1)
         assert found["score"] == pytest.approx(wanted.score, abs=1e-3)

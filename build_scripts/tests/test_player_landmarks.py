@@ -46,8 +46,8 @@ def detector(layout: SsdLayout) -> webinfer.GraphBuilder:
     return builder
 
 
-def points_of(kind: LandmarkModel) -> webinfer.GraphBuilder:
-    """A model of points that hang on what its crop shows; its scores are 0.25 to 1, as numbers or logits."""
+def points_of(kind: LandmarkModel, reach: float = 20) -> webinfer.GraphBuilder:
+    """A model of points that hang on what its crop shows, by `reach`; its scores are 0.25 to 1, or so as logits."""
     builder, (width, height) = webinfer.GraphBuilder("points"), (kind.input.width, kind.input.height)
     picture = builder.input("picture", (1, height, width, 3))
     cells = builder.node("reshape", picture, shape=(BLOCKS, height // BLOCKS, BLOCKS, width * 3 // BLOCKS))
@@ -57,7 +57,7 @@ def points_of(kind: LandmarkModel) -> webinfer.GraphBuilder:
         base = random.uniform(0.25, 1, (1, size)) if size == 1 else random.uniform(-3, width, (1, size))
         found = builder.constant(base.astype(np.float32).ravel().tolist(), (1, size))
         if 1 < size < 10_000:
-            weights = random.normal(0, 20, (BLOCKS * BLOCKS, size)).astype(np.float32)
+            weights = random.normal(0, reach, (BLOCKS * BLOCKS, size)).astype(np.float32)
             found = builder.node("add", found, builder.node("matmul", seen, weights))
         else:
             found = builder.node("add", found, builder.node("mul", builder.node("reduce_mean", seen, axes=(1,)), 0.0))

@@ -18,7 +18,9 @@ from tests.tasks import test_voice_detector as voice_models
 from build_scripts.tests.in_node import PLAYER, answer_of, node
 from webinfer import tasks
 from webinfer.cli import main
+from webinfer.host import current
 from webinfer.package import compile_model
+from webinfer.tasks.audio import Listener, read_audio
 
 __all__ = ["node"]  # a fixture
 FOUND = """
@@ -64,15 +66,47 @@ def test_speech_is_the_engines(states: tuple[str, ...], node: str, tmp_path: Pat
     heard = voice_models.recording(*levels)[:-100]
     rule = {"threshold": 0.65, "min_silence_ms": 200}
     cases = [["sound", {"samples": heard.tolist(), "rate": 16000}, given] for given in ({}, rule)]
-    cases.append(["sound", {"samples": [0.0], "rate": 44100}, {}])
+    cases.append(["sound", {"samples": heard.tolist(), "rate": 22050}, {}])
+    cases.append(["sound", {"samples": [0.0], "rate": 999.5}, {}])
     *told, refused = played(model, "voice-activity", cases, node, tmp_path)
     assert refused[0] == "input"
-    for found, options in zip(told, ({}, rule), strict=True):
+    assert "the recording has 999.5 samples a second, the model hears 16000" in refused[1]
+    for found, options, rate in zip(told, ({}, rule, {}), (16000, 16000, 22050), strict=True):
         with voice_models.detector(model=model, **options) as detector:
-            wanted = asyncio.run(detector.detect(heard, 16000))
+            wanted = asyncio.run(detector.detect(heard, rate))
         assert len(found) == len(wanted) > 1
         times = [(one["start"], one["end"], one["score"]) for one in found]
         np.testing.assert_allclose(times, [(one.start, one.end, one.score) for one in wanted], atol=1e-6)
+
+
+HEARD = """
+import { readFileSync } from "node:fs";
+const [script, given] = process.argv.slice(2);
+const { heard } = await import(script);
+const [samples, rates, wanted] = JSON.parse(readFileSync(given));
+const recordings = rates.map((rate) => ({ samples: Float32Array.from(samples), rate }));
+process.stdout.write(JSON.stringify(recordings.map((recording) => [...heard(null, recording, wanted)])));
+"""
+
+
+@pytest.mark.parametrize("wanted", [16000, 44100])
+def test_recordings_of_other_rates_are_heard_as_the_engine_hears_them(wanted: int, node: str, tmp_path: Path) -> None:
+    samples = np.random.default_rng(2).uniform(-1, 1, 2500).astype(np.float32)
+    rates = [1000, 8000, 11025, 16000, 22050, 44100, 48000, 384000]
+    (tmp_path / "given").write_text(json.dumps([samples.tolist(), rates, wanted]))
+    (tmp_path / "heard.mjs").write_text(HEARD)
+    script = PLAYER.rpartition("/")[0] + "/tasks/resampling.js"
+    told = answer_of([node, tmp_path / "heard.mjs", script, tmp_path / "given"])
+
+    async def theirs() -> list[Any]:
+        listener = Listener(current())
+        try:
+            return [np.array(await listener.hear(read_audio(samples, rate), wanted)) for rate in rates]
+        finally:
+            listener.close()
+
+    for mine, one in zip(told, asyncio.run(theirs()), strict=True):
+        np.testing.assert_allclose(mine, one, atol=2e-6)
 
 
 FILES = [

@@ -26,8 +26,13 @@ export interface Tensor {
 /** What an input may be given as: its elements, its bytes, or with its shape, such as a tensor that a run gave. */
 export type Given = Elements | ArrayBuffer | number[] | Tensor | { data: Elements | number[]; shape: number[] };
 
+/** `id` is told by `track`: the same for the same thing from frame to frame. */
+export interface Followed {
+  id?: number;
+}
+
 /** A face, in pixels of the picture; keypoints by name are [x, y]. */
-export interface Detection {
+export interface Detection extends Followed {
   box: { left: number; top: number; width: number; height: number };
   score: number;
   keypoints: Record<string, [number, number]>;
@@ -40,7 +45,10 @@ export interface Category {
   score: number;
 }
 
-/** A map over all of the picture, of the model's own size: how much of each pixel is person or foreground, or its depth, 0..1. */
+/**
+ * A map over all of the picture: how much of each pixel is person or foreground, or its depth, 0..1. It is of the model's own
+ * size, but for the mask of a pose, which is of the picture's.
+ */
 export interface Mask {
   width: number;
   height: number;
@@ -51,7 +59,7 @@ export interface Mask {
  * An object: its class's number and its label ("" if none was given). YOLOs that segment tell a `mask` over all of the
  * picture, those of poses `points` (x, y, score), those of turned boxes `corners`, clockwise, and `rotation` in radians.
  */
-export interface DetectedObject extends Category {
+export interface DetectedObject extends Category, Followed {
   box: Detection["box"];
   mask?: Mask;
   points?: [number, number, number][];
@@ -84,8 +92,11 @@ export interface Landmark {
   presence?: number;
 }
 
-/** A face, hand or body. `world`, the points in metres around its centre, which hand it is and its gesture are told where they are known. */
-export interface LandmarkedThing {
+/**
+ * A face, hand or body. `world`, the points in metres around its centre, which hand it is, its gesture and its mask are told
+ * where they are known.
+ */
+export interface LandmarkedThing extends Followed {
   box: Detection["box"];
   score: number;
   landmarks: Landmark[];
@@ -94,10 +105,11 @@ export interface LandmarkedThing {
   handednessScore?: number;
   gesture?: string;
   gestureScore?: number;
+  mask?: Mask;
 }
 
 /** One person: body, and face and hands where they are seen. A hand's side is the person's own. */
-export interface Person {
+export interface Person extends Followed {
   box: Detection["box"];
   score: number;
   pose: LandmarkedThing;
@@ -144,7 +156,7 @@ export interface SentenceEmbedding {
   pieces: number;
 }
 
-/** `samples` are -1..1, of one channel. The rate must be the one that the model hears. */
+/** `samples` are -1..1, of one channel; `rate` a second, a whole number from 1000 to 384000. The model hears them at its own rate. */
 export type Recording = AudioBuffer | { samples: Float32Array; rate: number };
 
 /** How far loading is; `total` is 0 where it cannot be known. */
@@ -191,6 +203,14 @@ export interface Model {
   run<Told = SentenceEmbedding | Category>(text: string | string[]): Promise<Told[]>;
   /** What kind of file this is, on a package for that; of bytes give `new Blob([bytes])`. */
   run(file: Blob): Promise<FileType[]>;
+  /**
+   * What is found in the next frame of a film, which shows this time in milliseconds; now, where none is given. Landmarks are
+   * followed without their detector while a thing is there, and are smooth unless `numbers` say { smooth: false }. Where time
+   * goes back or the frames' size changes, all begins anew. For tasks of boxes and landmarks.
+   */
+  track<Found extends Followed = Detection | DetectedObject | BodyPose | LandmarkedThing | Person>(frame: Picture, timeMs?: number, numbers?: Record<string, number | boolean>): Promise<Found[]>;
+  /** Forgets the things of the frame before. */
+  reset(): Promise<void>;
   close(): void;
 }
 

@@ -1,21 +1,24 @@
-// A page that shows what the player finds in a picture, a recording, a file or a text: model.webinfer lies beside it, and
-// maybe a picture to begin with. A package without a task runs on noise, and its outputs are listed.
+// A page that shows what the player finds in a picture, a film, a recording, a file or a text: model.webinfer lies beside it,
+// and maybe a picture to begin with. A package without a task runs on noise, and its outputs are listed.
 
 import { load } from "./player.js";
 
 const { sample } = document.documentElement.dataset;
 const [file, text, backend, status, view, list] = ["file", "text", "backend", "status", "view", "found"].map((id) => document.getElementById(id));
-const RATE = 16000; // samples a second that models of sound hear, but for a few
-const heard = async (chosen) => new AudioContext({ sampleRate: RATE }).decodeAudioData(await chosen.arrayBuffer());
+const heard = async (chosen) => new AudioContext().decodeAudioData(await chosen.arrayBuffer());
 // What tasks are given that are not for pictures: what it is called, which files, and what the model takes of one.
 const FILES = {
   "audio-classification": ["Recording", "audio/*", heard], "voice-activity": ["Recording", "audio/*", heard],
   "file-type": ["File", "", (chosen) => chosen],
 };
 const TEXTS = ["sentence-embedding", "text-classification"];
-const PICTURE = ["Picture", "image/*", createImageBitmap];
+const PICTURE = ["Picture or film", "image/*,video/*", (chosen) => (chosen.type.startsWith("video/") ? filmOf(chosen) : createImageBitmap(chosen))];
+const FOLLOWING = [
+  "face-detection", "object-detection", "multi-pose", "face-landmarks", "hand-landmarks", "pose-landmarks", "holistic-landmarks", "gesture-recognition",
+];
 let model = null;
-let seen = null; // what the model is given
+let seen = null; // what the model is given, or a video whose frames it is given
+let next = 0; // the call for the video's next frame
 
 async function start() {
   const asked = new URLSearchParams(location.search);
@@ -30,21 +33,29 @@ async function start() {
   });
 }
 
+/** A film that plays, again and again. */
+async function filmOf(chosen) {
+  const video = Object.assign(document.createElement("video"), { muted: true, loop: true, playsInline: true, src: URL.createObjectURL(chosen) });
+  await video.play();
+  return video;
+}
+
 /** Draws what was found in a picture, and lists what was found in anything. */
-function draw(found) {
+function draw(found, given) {
   const context = view.getContext("2d");
-  if (seen instanceof ImageBitmap) {
-    [view.width, view.height] = [seen.width, seen.height];
-    context.drawImage(seen, 0, 0);
+  if (given instanceof ImageBitmap) {
+    [view.width, view.height] = [given.width, given.height];
+    context.drawImage(given, 0, 0);
   }
   Object.assign(context, { strokeStyle: "#2ad", fillStyle: "#2ad", lineWidth: Math.max(2, view.width / 200) });
   list.replaceChildren();
-  for (const { box, score, start, end, keypoints = {}, landmarks = [], text = "", label = text, values, width, height } of found.flatMap((one) => [one, ...(one.bodies ?? [])])) {
+  const parts = (one) => [one, ...(one.bodies ?? []), one.pose, one.face, one.leftHand, one.rightHand].filter(Boolean);
+  for (const { id, box, score, start, end, keypoints = {}, landmarks = [], text = "", label = text, values, width, height } of found.flatMap(parts)) {
     if (box) context.strokeRect(box.left, box.top, box.width, box.height);
     for (const [x, y] of [...Object.values(keypoints), ...landmarks.map(({ x, y }) => [x, y])]) context.fillRect(x - 1, y - 1, 3, 3);
     const sure = score === undefined ? "" : `${Math.round(100 * score)} %`;
     const map = values && (width ? `a map of ${width} × ${height}` : `${values.length} numbers`);
-    tell([sure, label, end && `${start.toFixed(2)} to ${end.toFixed(2)} s`, box && `${Math.round(box.width)} × ${Math.round(box.height)} px`, map].filter(Boolean).join(", "));
+    tell([id && `no. ${id}`, sure, label, end && `${start.toFixed(2)} to ${end.toFixed(2)} s`, box && `${Math.round(box.width)} × ${Math.round(box.height)} px`, map].filter(Boolean).join(", "));
   }
 }
 
@@ -72,15 +83,20 @@ function noise({ dtype, shape }) {
 
 async function show() {
   if (!model) return;
-  const given = model.task ? seen : Object.fromEntries(model.inputs.map((row) => [row.name, noise(row)]));
+  const film = seen instanceof HTMLVideoElement ? seen : null;
+  const given = film ? await createImageBitmap(film) : model.task ? seen : Object.fromEntries(model.inputs.map((row) => [row.name, noise(row)]));
   if (!given) return void (status.textContent = TEXTS.includes(model.task) ? "Write a text." : "Choose a file.");
   const before = performance.now();
-  const found = await model.run(given);
+  const found = await (film && FOLLOWING.includes(model.task) ? model.track(given, 1000 * film.currentTime) : model.run(given));
   const ms = performance.now() - before;
-  if (model.task) draw(found);
+  if (model.task) draw(found, given);
   else describe(found);
   status.textContent = `${model.task ? `${found.length} found` : "Run"} on ${model.backend} in ${ms.toFixed(1)} ms`;
   globalThis.result = { found, ms, sinceOpen: performance.now(), backend: model.backend, threads: model.threads, choice: model.choice };
+  if (!film) return;
+  given.close();
+  film.cancelVideoFrameCallback(next);
+  next = film.requestVideoFrameCallback(() => film === seen && say(show));
 }
 
 /** Runs one step after the other; what goes wrong is said. */
@@ -100,6 +116,7 @@ async function first() {
 }
 
 file.addEventListener("change", () => say(async () => {
+  seen?.pause?.();
   seen = await (FILES[model?.task] ?? PICTURE)[2](file.files[0]);
 }, show));
 text.addEventListener("change", () => say(() => {

@@ -88,9 +88,7 @@ export class Model {
   async openParts() {
     if (!this.facts) return {};
     if (!this.decoder) {
-      const { READERS } = await import("./player_tasks.js").catch((error) => {
-        throw new PlayerError("unavailable", `player_tasks.js, which this package's task needs, is not beside the player: ${error.message}`, error);
-      });
+      const { READERS } = await moreTasks();
       this.reader = Object.hasOwn(READERS, this.facts.decode.kind) ? READERS[this.facts.decode.kind] : null;
       if (!this.reader) throw new PlayerError("package", `this player does not know the task ${this.task}; take a newer one`);
     }
@@ -107,14 +105,45 @@ export class Model {
    * without a task {into: outputs of an earlier run}, whose memory is used again. Runs wait for each other.
    */
   run(given, numbers = {}) {
-    const run = this.queue.then(() => this.runNow(given, numbers)).catch((error) => Promise.reject(typed(error, "kernel")));
+    return this.queued(() => this.runNow(given, numbers));
+  }
+
+  /**
+   * What is found in the next frame of a film, which shows this time in milliseconds. Each thing has an `id`, the same from
+   * frame to frame; landmarks are followed without their detector, and smooth unless `numbers` say {smooth: false}. Where
+   * time goes back or the frames' size changes, all begins anew with this frame.
+   */
+  track(frame, timeMs = performance.now(), numbers = {}) {
+    return this.queued(() => this.trackNow(frame, timeMs, numbers));
+  }
+
+  /** Forgets the things of the frame before; their ids are not given again. */
+  reset() {
+    return this.queued(() => this.film?.reset());
+  }
+
+  queued(work) {
+    const run = this.queue.then(work).catch((error) => Promise.reject(typed(error, "kernel")));
     this.queue = run.catch(() => {});
     return run;
   }
 
-  async runNow(given, numbers) {
+  async ready() {
     if (!this.file) throw new PlayerError("closed", `package ${this.name} is closed; load it again`);
     if (this.plan.lost) await this.revive();
+  }
+
+  async trackNow(frame, timeMs, numbers) {
+    await this.ready();
+    if (!isPicture(frame)) throw new PlayerError("input", `${String(frame)} is not a frame of a film; give a picture`);
+    if (!Number.isFinite(timeMs)) throw new PlayerError("input", `the frame's time is ${String(timeMs)}, needs milliseconds`);
+    this.film ??= (await moreTasks()).filmOf(this);
+    if (!this.film) throw new PlayerError("input", `package ${this.name} (${this.task || "no task"}) follows nothing through films; use run, or compile it again with this version`);
+    return this.film.found(frame, timeMs, this.numbers(numbers));
+  }
+
+  async runNow(given, numbers) {
+    await this.ready();
     if (this.reader?.takes(given)) return this.reader.found(this, given, this.numbers(numbers));
     if (!isPicture(given)) return this.outputsOf(await this.withTensors(given), numbers.into);
     const place = this.placeOf(given);
@@ -124,9 +153,10 @@ export class Model {
 
   // ----- for the tasks of player_tasks.js
 
-  /** A picture that is looked at more than once, in the form that is taken fastest. */
-  taken(source) {
-    return this.backend === "wasm" ? pixelsOf(source) : source;
+  /** A picture that is looked at more than once, in the form that is taken fastest; a video plays on meanwhile. */
+  async taken(source) {
+    if (this.backend === "wasm") return pixelsOf(source);
+    return source.constructor.name === "HTMLVideoElement" && sizeOf(source) ? createImageBitmap(source) : source;
   }
 
   /** RGBA pixels of a picture. */
@@ -146,11 +176,9 @@ export class Model {
     return this.outputsOf(await this.withTensors(named));
   }
 
-  /** The samples of a recording, which must have the rate that the model hears. */
-  heard({ samples, rate }, wanted) {
-    if (rate === wanted) return samples;
-    const how = `decode it with new AudioContext({ sampleRate: ${wanted} }).decodeAudioData`;
-    throw new PlayerError("input", `the recording has ${rate} samples a second, the model hears ${wanted}: ${how}`);
+  /** An error of what was given. */
+  refuse(message) {
+    throw new PlayerError("input", message);
   }
 
   /** One inference: outputs by name, in the memory of those of `into`. */
@@ -259,3 +287,8 @@ export class Model {
     this.file = null;
   }
 }
+
+/** The player's other script; an error where it is not beside this one. */
+const moreTasks = () => import("./player_tasks.js").catch((error) => {
+  throw new PlayerError("unavailable", `player_tasks.js, which this package's task needs, is not beside the player: ${error.message}`, error);
+});

@@ -58,6 +58,12 @@ export class Place {
     return [this.x + this.cos * right - this.sin * down, this.y + this.sin * right + this.cos * down];
   }
 
+  /** The point in 0..1 of the model's input of a pixel of the picture. */
+  fromImage(x, y) {
+    const [right, down] = [x - this.x, y - this.y];
+    return [(this.cos * right + this.sin * down) / this.width + 0.5, (this.cos * down - this.sin * right) / this.height + 0.5];
+  }
+
   /** The bytes that the pass of gpu_picture.js takes; tasks/gpu_image.py names them. */
   params() {
     const { matrix, scale, offset, size, ow, oh } = this;

@@ -1,4 +1,5 @@
-// Tasks that few packages have, loaded with the first package of one of them: {takes, found} by kind of `decode`.
+// Tasks that few packages have, loaded with the first package of one of them: {takes, found} by kind of `decode`; and what
+// follows things through films.
 // `takes(given)`: whether this is what the task is for, not tensors. `found(model, given, numbers)`: what is in it.
 
 import { files } from "./tasks/files.js";
@@ -9,5 +10,7 @@ import { sounds } from "./tasks/sounds.js";
 import { speech } from "./tasks/speech.js";
 import { sentences, texts } from "./tasks/texts.js";
 import { middle, yolo } from "./tasks/yolo.js";
+
+export { filmOf } from "./tasks/films.js";
 
 export const READERS = { files, holistic, landmarks, middle, ocr, sentences, sounds, speech, texts, yolo };

@@ -5,6 +5,7 @@ import { isPicture, pixelsOf } from "./pictures.js";
 import { recordingOf } from "./recordings.js";
 import { startWorker } from "./workers.js";
 
+const METHODS = ["run", "track", "reset"];
 const FACTS = ["name", "task", "inputs", "outputs", "backend", "threads", "choice"];
 
 /** Stands for a model in a worker. */
@@ -42,9 +43,24 @@ export class RemoteModel {
   /** As Model.run of model.js. */
   async run(given, numbers = {}) {
     if (given?.constructor?.name === "AudioBuffer") return this.call("run", [recordingOf(given), numbers], []);
-    if (!isPicture(given) || given.constructor.name === "ImageData") return this.call("run", [given, numbers], []);
+    return this.withPicture("run", given, numbers);
+  }
+
+  /** As Model.track of model.js. */
+  track(frame, timeMs = performance.now(), numbers = {}) {
+    return this.withPicture("track", frame, timeMs, numbers);
+  }
+
+  /** As Model.reset of model.js. */
+  reset() {
+    return this.call("reset", [], []);
+  }
+
+  /** A call whose first argument may be a picture. */
+  async withPicture(method, given, ...more) {
+    if (!isPicture(given) || given.constructor.name === "ImageData") return this.call(method, [given, ...more], []);
     const bitmap = await createImageBitmap(given).catch(() => pixelsOf(given));
-    return this.call("run", [bitmap, numbers], bitmap instanceof ImageData ? [] : [bitmap]);
+    return this.call(method, [bitmap, ...more], bitmap instanceof ImageData ? [] : [bitmap]);
   }
 
   end(error) {
@@ -68,7 +84,7 @@ export function serve(load) {
     try {
       let value;
       if (method === "load") model = await load(args[0], { ...args[1], onProgress: tell("progress"), onLost: tell("lost") });
-      else value = await model.run(...args);
+      else if (METHODS.includes(method)) value = await model[method](...args);
       self.postMessage({ id, value, facts: Object.fromEntries(FACTS.map((fact) => [fact, model[fact]])) });
     } catch (error) {
       self.postMessage({ id, error: { code: error.code ?? "kernel", message: error.message } });

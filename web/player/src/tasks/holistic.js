@@ -1,7 +1,7 @@
 // One person: body, face and hands together; the body says where face and hands are looked at. As tasks/holistic_landmarker.py.
 
 import { isPicture } from "../pictures.js";
-import { landmarks, regionOf, thingIn } from "./landmarks.js";
+import { landmarks, lookIn, regionAround, regionOf, thingIn } from "./landmarks.js";
 import { boxOf } from "./ocr_regions.js";
 
 const HEAD = 11; // the body's first landmarks
@@ -12,22 +12,32 @@ export const holistic = {
   takes: isPicture,
 
   async found(model, picture, numbers) {
-    const { parts, facts: { decode: { rules } } } = model;
-    const source = model.taken(picture);
+    const source = await model.taken(picture);
     const [pose] = await landmarks.found(model, source, { ...numbers, most: [1] });
-    if (!pose) return [];
-    const [least] = numbers.min_presence_score;
-    const points = pose.landmarks.map(({ x, y }) => [x, y]);
-    const head = points.slice(0, HEAD);
-    const face = await faceRegion(parts.faces, source, regionOf(rules.head, head, boxOf(head)), rules.face, numbers.min_detection_score);
-    const found = { box: pose.box, score: pose.score, pose, face: face && (await thingIn(parts.face, source, face, least)) };
-    for (const [name, places] of Object.entries(HANDS)) {
-      const seen = pose.landmarks[places[0]].visibility > LEAST_VISIBLE;
-      found[name] = seen ? await thingIn(parts.hand, source, await handRegion(parts.hands, source, places.map((i) => points[i]), rules), least) : null;
-    }
-    return [found];
+    return pose ? [await personIn(model, source, pose, numbers)] : [];
   },
 };
+
+/** The person with this body. `before`: where face and hands are, of the frame before; `after` is told where they are next. */
+export async function personIn({ parts, facts: { decode: { rules } } }, source, pose, numbers, before = {}, after = {}) {
+  const [least] = numbers.min_presence_score;
+  const part = async (name, model, near, search) => {
+    const region = before[name] && inside(before[name], near) ? before[name] : await search(near);
+    const found = region && (await lookIn(model, source, region, least));
+    if (found && model.facts.decode.follow) after[name] = regionAround(model.facts.decode.follow, found);
+    return found?.one ?? null;
+  };
+  const points = pose.landmarks.map(({ x, y }) => [x, y]);
+  const head = points.slice(0, HEAD);
+  const ofFace = (near) => faceRegion(parts.faces, source, near, rules.face, numbers.min_detection_score);
+  const found = { box: pose.box, score: pose.score, pose, face: await part("face", parts.face, regionOf(rules.head, head, boxOf(head)), ofFace) };
+  for (const [name, places] of Object.entries(HANDS)) {
+    const seen = pose.landmarks[places[0]].visibility > LEAST_VISIBLE;
+    const near = nearHand(places.map((i) => points[i]), rules.hand);
+    found[name] = seen ? await part(name, parts.hand, near, () => handRegion(parts.hands, source, near, rules.recrop)) : null;
+  }
+  return found;
+}
 
 /** Where the detector sees the best face in a region; null if there is none. */
 async function faceRegion(detector, source, near, rule, least) {
@@ -39,10 +49,20 @@ async function faceRegion(detector, source, near, rule, least) {
   return regionOf(rule, points, boxOf(points));
 }
 
-/** Where a hand is exactly, for the body's wrist, little finger and index finger. */
-async function handRegion(recropper, source, [wrist, little, index], rules) {
+/** Where a hand is, by and large, for the body's wrist, little finger and index finger. */
+function nearHand([wrist, little, index], rule) {
   const middle = [0, 1].map((axis) => (2 * index[axis] + little[axis]) / 3);
-  const near = regionOf(rules.hand, [middle, middle.map((value, axis) => 2 * value - wrist[axis])]);
+  return regionOf(rule, [middle, middle.map((value, axis) => 2 * value - wrist[axis])]);
+}
+
+/** Where it is exactly. */
+async function handRegion(recropper, source, near, rule) {
   const { landmarks: points } = await thingIn(recropper, source, near, 0);
-  return regionOf(rules.recrop, points.map(({ x, y }) => [x, y]));
+  return regionOf(rule, points.map(({ x, y }) => [x, y]));
+}
+
+/** Whether a region's middle lies in another one. */
+function inside({ x, y }, near) {
+  const [cos, sin, right, down] = [Math.cos(near.rotation), Math.sin(near.rotation), x - near.x, y - near.y];
+  return Math.abs(cos * right + sin * down) <= near.width / 2 && Math.abs(cos * down - sin * right) <= near.height / 2;
 }

@@ -10,24 +10,45 @@ export const landmarks = {
 
   async found(model, picture, numbers) {
     const { decode } = model.facts;
-    const source = model.taken(picture);
-    const seen = await model.parts.detector.run(source, { min_score: numbers.min_detection_score });
+    const source = await model.taken(picture);
     const found = [];
-    for (const { keypoints, box } of seen.slice(0, numbers.most[0])) {
-      const one = await thingIn(model, source, regionOf(decode.rule, Object.values(keypoints), box), numbers.min_presence_score[0]);
+    for (const region of (await searched(model, source, numbers)).slice(0, numbers.most[0])) {
+      const one = await thingIn(model, source, region, numbers.min_presence_score[0]);
       if (one) found.push(decode.gestures ? { ...one, ...(await gesture(model, one, model.placeOf(source).size)) } : one);
     }
     return found;
   },
 };
 
+/** Where a model's detector sees things, best first. */
+export async function searched({ parts, facts: { decode } }, source, { min_detection_score: least }) {
+  const seen = await parts.detector.run(source, { min_score: least });
+  return seen.map(({ keypoints, box }) => regionOf(decode.rule, Object.values(keypoints), box));
+}
+
 /** What a model of landmarks finds in a region, null if that scores less than `least`. */
-export async function thingIn(model, source, region, least) {
+export const thingIn = async (...asked) => (await lookIn(...asked))?.one ?? null;
+
+/** As `thingIn`, with the points that a film's next region lies around: {one, anchors}. */
+export async function lookIn(model, source, region, least) {
   const { decode } = model.facts;
   const place = model.placeOf(source, region);
   const outputs = await model.look(source, place, mapsOf(place));
   const score = outputs[decode.score].data[0];
-  return score >= least ? thing(outputs, decode, score) : null;
+  if (!(score >= least)) return null;
+  const { data } = outputs[decode.landmarks];
+  return { one: thing(outputs, decode, score, place), anchors: (decode.follow?.points ?? []).map((i) => [data[3 * i], data[3 * i + 1]]) };
+}
+
+/** Where a film's next frame is looked at for a thing; `follow` as package/landmark_tasks.py has it. */
+export function regionAround({ rule, towards, boxed }, { one, anchors }) {
+  if (!towards) return regionOf(rule, anchors, boxed ? one.box : boxOf(anchors));
+  const end = [0, 1].map((axis) => towards.reduce((sum, [place, share]) => sum + share * anchors[place][axis], 0));
+  const { rotation } = regionOf(rule, [...anchors, end], one.box);
+  const [cos, sin] = [Math.cos(rotation), Math.sin(rotation)];
+  const { left, top, width, height } = boxOf(anchors.map(([x, y]) => [cos * x + sin * y, cos * y - sin * x]));
+  const [x, y] = [left + width / 2, top + height / 2];
+  return square({ left: cos * x - sin * y - width / 2, top: sin * x + cos * y - height / 2, width, height }, rotation, rule);
 }
 
 /** The square around keypoints, turned as they are; as tasks/regions.py. */
@@ -36,7 +57,10 @@ export function regionOf({ start, end, upright, scale, shift, around_start: arou
   let turn = upright - Math.atan2(y0 - y1, x1 - x0);
   turn -= 2 * Math.PI * Math.floor((turn + Math.PI) / (2 * Math.PI));
   const reach = 2 * Math.hypot(x1 - x0, y1 - y0);
-  const { left, top, width, height } = around ? { left: x0 - reach / 2, top: y0 - reach / 2, width: reach, height: reach } : box;
+  return square(around ? { left: x0 - reach / 2, top: y0 - reach / 2, width: reach, height: reach } : box, turn, { scale, shift });
+}
+
+function square({ left, top, width, height }, turn, { scale, shift }) {
   const down = shift * height;
   const side = Math.max(width, height) * scale;
   return {
@@ -55,21 +79,46 @@ function mapsOf(place) {
   };
 }
 
-function thing(outputs, { landmarks: name, world, left, confidences, points: most }, score) {
+function thing(outputs, { landmarks: name, world, left, confidences, mask, points: most }, score, place) {
   const sure = confidences && outputs[confidences].data;
   const points = (output) => Array.from({ length: most ?? outputs[output].data.length / 3 }, (_, i) => {
     const [x, y, z] = outputs[output].data.subarray(3 * i, 3 * i + 3);
     return sure ? { x, y, z, visibility: sure[2 * i], presence: sure[2 * i + 1] } : { x, y, z };
   });
   const shown = points(name);
-  const found = { box: boxOf(shown.map(({ x, y }) => [x, y])), score, landmarks: shown, ...(world ? { world: points(world) } : {}) };
+  const found = { box: boxOf(shown.map(({ x, y }) => [x, y])), score, landmarks: shown, ...(world && { world: points(world) }), ...(mask && { mask: laidOver(outputs[mask], place) }) };
   if (!left) return found;
   const likely = outputs[left].data[0];
   return { ...found, ...(likely > 0.5 ? { handedness: "Left", handednessScore: likely } : { handedness: "Right", handednessScore: 1 - likely }) };
 }
 
+/** A mask of the model's input laid over all of the picture; as kernels_wasm/src/image/f32_mask_to_picture.c. */
+function laidOver({ data, shape: [high, wide] }, place) {
+  const [width, height] = place.size;
+  const values = new Float32Array(width * height);
+  const [from, across, down] = [[0, 0], [1, 0], [0, 1]].map(([x, y]) => place.fromImage(x, y).map((at, axis) => at * [wide, high][axis]));
+  const [ax, bx, ay, by] = [across, down].flatMap((end) => end.map((at, axis) => at - from[axis]));
+  const line = wide + 2; // zeros lie around the mask
+  const padded = new Float32Array(line * (high + 2));
+  for (let row = 0; row < high; row++) padded.set(data.subarray(row * wide, (row + 1) * wide), (row + 1) * line + 1);
+  for (let row = 0, i = 0; row < height; row++) {
+    for (let column = 0; column < width; column++, i++) {
+      const x = ax * column + ay * row + from[0];
+      const y = bx * column + by * row + from[1];
+      if (!(x > -1 && y > -1 && x < wide && y < high)) continue;
+      const left = Math.floor(x);
+      const top = Math.floor(y);
+      const at = (top + 1) * line + left + 1;
+      const upper = padded[at] + (padded[at + 1] - padded[at]) * (x - left);
+      const lower = padded[at + line] + (padded[at + line + 1] - padded[at + line]) * (x - left);
+      values[i] = upper + (lower - upper) * (y - top);
+    }
+  }
+  return { width, height, values };
+}
+
 /** The first gesture that a classifier sees in a hand, by its landmarks alone; as tasks/gesture_recognizer.py. */
-async function gesture({ parts, facts }, { landmarks: shown, world, handedness, handednessScore }, [width, height]) {
+export async function gesture({ parts, facts }, { landmarks: shown, world, handedness, handednessScore }, [width, height]) {
   const longer = Math.max(width, height);
   const outputs = await parts.embedder.run({
     hand: asObject(shown, [longer, longer, width]), world_hand: asObject(world, [1, 1, 1]),
@@ -91,4 +140,3 @@ function asObject(points, units) {
   const side = Math.max(...axes.slice(0, 2).map((axis) => Math.max(...axis) - Math.min(...axis))) + LEAST_SIDE;
   return Float32Array.from(points.flatMap((_, i) => axes.map((axis) => axis[i] / side)));
 }
-

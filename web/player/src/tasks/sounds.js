@@ -1,18 +1,19 @@
 // Sounds of a recording: its windows, one after the other, and the stretches that these make.
 
 import { recordingOf } from "../recordings.js";
+import { heard } from "./resampling.js";
 
 export const sounds = {
   takes: (given) => recordingOf(given) !== null,
 
   async found(model, given, { min_score: [least] }) {
     const { sound, decode } = model.facts;
-    const recording = recordingOf(given);
+    const samples = heard(model, recordingOf(given), sound.rate);
     const windows = [];
-    for (const part of windowsOf(model.heard(recording, sound.rate), sound.window)) {
+    for (const part of windowsOf(samples, sound.window)) {
       windows.push((await model.infer({ [sound.input]: part }))[decode.scores].data);
     }
-    return soundsIn(windows, decode, sound.window / sound.rate, recording.samples.length / sound.rate, least);
+    return soundsIn(windows, decode, sound.window / sound.rate, samples.length / sound.rate, least);
   },
 };
 

@@ -1,6 +1,7 @@
 // Speech in recordings: the probability of each chunk, and the stretches that these make. As tasks/voice_detector.py.
 
 import { recordingOf } from "../recordings.js";
+import { heard } from "./resampling.js";
 
 const HYSTERESIS = 0.15; // speech ends this far below the threshold
 
@@ -9,13 +10,13 @@ export const speech = {
 
   async found(model, given, numbers) {
     const { chunk, context, rate, input, scores, states } = model.facts.decode;
-    const samples = model.heard(recordingOf(given), rate);
+    const samples = heard(model, recordingOf(given), rate);
     const probabilities = [];
     let kept = {};
     for (let at = 0; at < samples.length; at += chunk) {
-      const heard = new Float32Array(context + chunk);
-      heard.set(samples.subarray(Math.max(at - context, 0), at + chunk), Math.max(context - at, 0));
-      const outputs = await model.infer({ [input]: heard, ...kept });
+      const window = new Float32Array(context + chunk);
+      window.set(samples.subarray(Math.max(at - context, 0), at + chunk), Math.max(context - at, 0));
+      const outputs = await model.infer({ [input]: window, ...kept });
       probabilities.push(outputs[scores].data[0]);
       kept = Object.fromEntries(states.map(([into, from]) => [into, outputs[from]]));
     }

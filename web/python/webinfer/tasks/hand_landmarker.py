@@ -36,6 +36,7 @@ PALM_TO_REGION = RegionRule(0, 2, math.pi / 2, scale=2.6, shift=-0.5)
 # middle of the fingers' first joints.
 STABLE = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
 BONES = ((0, 1, 2, 3, 4), (0, 5, 6, 7, 8), (9, 10, 11, 12), (13, 14, 15, 16), (0, 17, 18, 19, 20), (5, 9, 13, 17))
+KNUCKLES = {4: 0.25, 6: 0.5, 8: 0.25}  # of STABLE: index, middle and ring finger; their shares in the direction's end
 HAND_TO_REGION = RegionRule(0, len(STABLE), math.pi / 2, scale=2.0, shift=-0.1)
 
 
@@ -86,6 +87,5 @@ class HandLandmarker(LandmarkTask[HandLandmarks]):
     def following(self, found: HandLandmarks) -> Region:
         """The region around the joints that move least when fingers do."""
         points = found.landmarks.points(STABLE)
-        (ix, iy), (mx, my), (rx, ry) = (points[i] for i in (4, 6, 8))
-        knuckles = ((ix + rx) / 2 + mx) / 2, ((iy + ry) / 2 + my) / 2
-        return HAND_TO_REGION.turned(points, knuckles)
+        x, y = (sum(share * points[place][axis] for place, share in KNUCKLES.items()) for axis in (0, 1))
+        return HAND_TO_REGION.turned(points, (x, y))

@@ -108,6 +108,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         face_detector: Any = "blazeface_short_range",
         hand: Any = None,
         hand_recrop: Any = None,
+        output_segmentation_masks: bool = False,
         backend: str | Sequence[str] = "auto",
         min_detection_score: float | None = None,
         min_presence_score: float | None = None,
@@ -120,7 +121,8 @@ class HolisticLandmarker(Task[PersonLandmarks]):
 
         What scores less than `min_detection_score` is not looked at, what has landmarks that score less than
         `min_presence_score` is not told; both are 0.5 where they are not given, and may be called as MediaPipe does,
-        `min_detection_confidence` and `min_tracking_confidence`.
+        `min_detection_confidence` and `min_tracking_confidence`. With `output_segmentation_masks` the `pose` has a
+        `mask`, as `PoseLandmarker` tells it.
 
         Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
                  of its kind
@@ -131,8 +133,8 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         host = host or current()
         with ExitStack() as opened:
             pose = await PoseLandmarker.create(
-                model, detector=pose_detector, backend=backend, min_detection_score=least,
-                min_presence_score=told, progress=progress, host=host,
+                model, output_segmentation_masks=output_segmentation_masks, detector=pose_detector, backend=backend,
+                min_detection_score=least, min_presence_score=told, progress=progress, host=host,
             )  # fmt: skip
             opened.callback(pose.close)
             body = pose.session
