@@ -57,6 +57,7 @@ MEASURE: dict[str, Verb] = {
     "player-visits": Verb("bench.player_visits", ALL, "time from opening the player's demo to its first box; bytes"),
     "records": Verb("bench.records", (), "measurements on record: list, print, add; `--write` renews RESULTS.md"),
     "load-test": Verb("bench.crowd", ALL, "2,000 first visits at once, with slow clients: served or not, and how fast"),
+    "lab-executor": Verb("bench.lab_executor", ALL, "browsers as one executor against one; three are killed midway"),
     "lab-crowd": Verb("bench.lab_crowd", ALL, "hundreds of devices and programs in one lab: times of commands, losses"),
 }
 JUDGE: dict[str, Verb] = {

@@ -74,7 +74,7 @@ def run(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     set_up()
     crowd = Crowd()
-    with served(options) as address:
+    with served(options.workers, options.devices, options.database) as address:
         asyncio.run(crowded(address, options, crowd))
     figures = {"devices": options.devices, "seconds": options.seconds, "workers": options.workers, **crowd.figures()}
     print(json.dumps(figures, indent=1))
@@ -84,19 +84,19 @@ def run(argv: list[str]) -> int:
 
 
 @contextlib.contextmanager
-def served(options: argparse.Namespace) -> Iterator[str]:
-    """The address of a lab with so many workers."""
+def served(workers: int, devices: int, database: str | None = None) -> Iterator[str]:
+    """The address of a lab with so many workers, and room for twice so many devices."""
     folder = ROOT / "build" / "lab_crowd"
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("lab.sqlite*"):
         old.unlink()
     (folder / "serve.py").write_text(SERVER)
-    database = options.database or f"sqlite:///{folder / 'lab.sqlite'}"
+    database = database or f"sqlite:///{folder / 'lab.sqlite'}"
     told = {
-        "workers": options.workers,
+        "workers": workers,
         "lab_token": TOKEN,
         "lab_database": database,
-        "lab_devices": 2 * options.devices,
+        "lab_devices": 2 * devices,
     }
     process = subprocess.Popen(
         [sys.executable, str(folder / "serve.py"), json.dumps(told)], stdout=subprocess.PIPE, text=True,

@@ -73,8 +73,8 @@ def measure(visits: int, page: str) -> tuple[list[Times], list[Times]]:
             last = i == visits - 1
             with undriven(options) as browser:
                 time.sleep(READY_S)
-                cold.append(visit(playwright, browser, address + page, SETTLE_S if last else 0))
-                warm = [visit(playwright, browser, address + page) for _ in range(visits if last else 0)]
+                cold.append(visit(playwright, browser.address, address + page, SETTLE_S if last else 0))
+                warm = [visit(playwright, browser.address, address + page) for _ in range(visits if last else 0)]
     return cold, warm
 
 

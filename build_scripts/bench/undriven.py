@@ -7,6 +7,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,17 @@ PORT_FILE = "DevToolsActivePort"  # in the profile: where a driver may connect
 START_S = 30
 
 
+@dataclass(frozen=True)
+class Undriven:
+    """A browser: the address for its drivers, and its process."""
+
+    address: str
+    process: "subprocess.Popen[bytes]"
+
+
 @contextlib.contextmanager
-def undriven(options: dict[str, Any]) -> Iterator[str]:
-    """The address for drivers of a browser with a new profile; `options` are those of `launch_options`."""
+def undriven(options: dict[str, Any]) -> Iterator[Undriven]:
+    """A browser with a new profile; `options` are those of `launch_options`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = [*options["args"], "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
         process = subprocess.Popen(
@@ -29,7 +38,7 @@ def undriven(options: dict[str, Any]) -> Iterator[str]:
             port = _port(process, Path(profile) / PORT_FILE)
             if port is None:
                 raise BuildError(f"the browser {options['executable_path']} did not start")
-            yield f"http://127.0.0.1:{port}"
+            yield Undriven(f"http://127.0.0.1:{port}", process)
         finally:
             end(process)
 

@@ -30,9 +30,10 @@ def _program(folder: Path, text: str) -> dict[str, Any]:
 
 def test_it_says_where_it_listens_and_ends_with_the_block(tmp_path: Path) -> None:
     said = tmp_path / "said"
-    with undriven(_program(tmp_path, BROWSER.format(python=sys.executable, said=str(said)))) as address:
-        assert address == "http://127.0.0.1:4711"
+    with undriven(_program(tmp_path, BROWSER.format(python=sys.executable, said=str(said)))) as browser:
+        assert browser.address == "http://127.0.0.1:4711"
         process, *flags = said.read_text().split()
+        assert browser.process.pid == int(process)
         assert "--quiet" in flags
         os.kill(int(process), 0)  # it runs
     with pytest.raises(ProcessLookupError):
