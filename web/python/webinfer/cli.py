@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices | export |
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices | lab | export |
 batch | cache`, and the verbs of tasks (task_verbs)."""
 
 from __future__ import annotations
@@ -171,6 +171,7 @@ def _add_servers(verbs: Any) -> None:
     sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
     sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
     sub.set_defaults(verb=_devices)
+    _add_lab_verbs(verbs)
     text = "serve a site that `export` wrote, on this machine"
     sub = verbs.add_parser("serve", help=text, description=text)
     sub.add_argument("--site", type=Path, metavar="FOLDER", help="what `export` wrote, here or in a checkout")
@@ -183,6 +184,32 @@ def _add_servers(verbs: Any) -> None:
     sub.add_argument("--key", type=Path, help="of a lab: PEM file of the certificate's key")
     sub.add_argument("--pyodide", type=Path, metavar="FOLDER", help="of a lab: npm's package pyodide, unpacked")
     sub.set_defaults(verb=_serve)
+
+
+def _add_lab_verbs(verbs: Any) -> None:
+    text = "run a suite of models on the devices of a lab, or make a page of what such runs wrote"
+    verbs = verbs.add_parser("lab", help=text, description=text).add_subparsers(required=True, metavar="VERB")
+    text = "write one file of what a suite, or a shard of it, gave on the devices of a lab"
+    sub = verbs.add_parser("run", help=text, description=text)
+    sub.add_argument(
+        "--suite", default="zoo", help="zoo: all known models; or a folder of models (default: %(default)s)"
+    )
+    sub.add_argument("--shard", default="1/1", metavar="3/8", help="the third of eight parts (default: %(default)s)")
+    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
+    sub.add_argument("--device", action="append", help="one of those used (default: all that are free); repeatable")
+    sub.add_argument("--backend", default="wasm", help="one, or several with commas (default: %(default)s)")
+    sub.add_argument("--rounds", type=int, default=20, help="timed runs of a model (default: %(default)s)")
+    source = sub.add_mutually_exclusive_group()
+    source.add_argument("--grid", metavar="URL", help="a Selenium Grid whose browsers become the devices")
+    source.add_argument("--playwright", metavar="URL", help="a Playwright server, or a Chromium's port for drivers")
+    sub.add_argument("--browser", default="chrome", help="of a grid or a server: chrome or firefox (default: chrome)")
+    sub.add_argument("--browsers", type=int, default=1, help="how many of them (default: %(default)s)")
+    sub.add_argument("-o", dest="output", type=Path, default=Path("runs"), help="the folder (default: %(default)s)")
+    sub.set_defaults(verb=_lab_run)
+    text = "make a page of the runs in a folder, which any static host serves"
+    sub = verbs.add_parser("page", help=text, description=text)
+    sub.add_argument("runs", type=Path, nargs="?", default=Path("runs"), help="the folder (default: %(default)s)")
+    sub.set_defaults(verb=_lab_page)
 
 
 async def _compile(args: argparse.Namespace) -> int:
@@ -395,6 +422,21 @@ async def _devices(args: argparse.Namespace) -> int:
     from webinfer.lab.command import show  # which other verbs may do without
 
     await show(args.lab, args.results, args.tunings)
+    return 0
+
+
+async def _lab_run(args: argparse.Namespace) -> int:
+    from webinfer.lab.command import run_fleet  # which other verbs may do without
+
+    return await run_fleet(args)
+
+
+async def _lab_page(args: argparse.Namespace) -> int:
+    from webinfer.lab.fleet import page_of, read_runs  # which other verbs may do without
+
+    file, runs = args.runs / "index.html", read_runs(args.runs)
+    write_whole(file, page_of(runs).encode())
+    print(f"{file}: {len(runs)} runs")
     return 0
 
 

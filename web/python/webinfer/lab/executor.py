@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import threading
 import time
 from collections import deque
@@ -240,15 +241,13 @@ class Executor(futures.Executor):
 
         Raises:  _WrongAnswer
         """
-        found = await session.run(model.known_inputs)
-        for output, wanted in model.known.items():
-            far = difference(found[output], wanted) if output in found else float("inf")
-            if not far <= self._tolerance:
-                self.put_aside[name] = (
-                    f"output {output!r} of {model.key[:40]!r} is {far:.3g} of its range off on {name!r}, where "
-                    f"{self._tolerance:g} is allowed"
-                )
-                raise _WrongAnswer(self.put_aside[name])
+        output, far = farthest(await session.run(model.known_inputs), model.known)
+        if not far <= self._tolerance:
+            self.put_aside[name] = (
+                f"output {output!r} of {model.key[:40]!r} is {far:.3g} of its range off on {name!r}, where "
+                f"{self._tolerance:g} is allowed"
+            )
+            raise _WrongAnswer(self.put_aside[name])
 
     def _again(self, group: Sequence[_Job], error: BaseException) -> None:
         """Gives a group to whichever device is free next."""
@@ -295,13 +294,8 @@ class _Model:
         """Computes the known answer, once."""
         async with self.preparing:
             if not self.known:
-                self.known_inputs, self.known = await asyncio.to_thread(self._computed, shapes)
-
-    def _computed(self, shapes: Mapping[str, Sequence[int]] | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        options = {"shapes": shapes} | self.options | {"backend": "wasm"}
-        with load_sync(self.source, **options) as session:
-            inputs = session.noise(SEED)
-            return dict(inputs), session.run(inputs)
+                options = {"shapes": shapes} | self.options
+                self.known_inputs, self.known = await asyncio.to_thread(partial(known_answer, self.source, **options))
 
     def close(self) -> None:
         """Forgets what is known."""
@@ -322,6 +316,22 @@ def _source_of(given: Any) -> tuple[str, Any, Mapping[str, Any]]:
         return str(given), given, {}
     data = bytes(given)
     return hashlib.sha256(data).hexdigest(), data, {}
+
+
+def known_answer(source: Any, **options: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Noise for a model, and the outputs that this process computes for it. `options` are those of `load`.
+
+    Raises:  what `load` and `Session.run` raise
+    """
+    with load_sync(source, **options | {"backend": "wasm"}) as session:
+        inputs = session.noise(SEED)
+        return dict(inputs), session.run(inputs)
+
+
+def farthest(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> tuple[str, float]:
+    """The output that is farthest from what is wanted, and how far, as `difference` has it; one that lacks is first."""
+    far = {name: difference(found[name], tensor) if name in found else math.inf for name, tensor in wanted.items()}
+    return max(far.items(), key=lambda pair: math.inf if math.isnan(pair[1]) else pair[1], default=("", 0.0))
 
 
 async def _in_flight(runs: Sequence[Any]) -> list[Any]:
