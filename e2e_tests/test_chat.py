@@ -179,7 +179,7 @@ def test_chats_are_kept_apart_answers_written_again_and_questions_changed(demo: 
     page.page.keyboard.press("Enter")
     page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
     first = _said(page)["messages"]
-    page.page.get_by_role("button", name="Write again").click()
+    page.page.get_by_role("button", name="Regenerate").click()
     page.wait_for("a second answer", lambda: _said(page).get("messages") == first and not _said(page).get("answering"))
     with page.page.expect_download() as download:
         page.page.get_by_role("button", name="Save chat").click()

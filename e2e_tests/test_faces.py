@@ -105,6 +105,7 @@ def test_loading_shows_bytes_and_stages(demo: Demo) -> None:
     assert max(value for value, _ in seen) > 0.5
     stages = page.page.evaluate("[...document.querySelectorAll('#stages li')].map((row) => row.textContent)")
     assert {"Python", "Engine", "Kernels", "Model"} <= set(stages)
+    page.wait_for("a tick at every stage", lambda: page.page.locator("#stages li:not(.done)").count() == 0)
 
 
 def test_a_second_visit_works_from_the_cache(demo: Demo) -> None:

@@ -53,7 +53,7 @@ async def driven(address: str, stop: Callable[[], None]) -> dict[str, Any]:
         found = {name: tensor.numpy() for name, tensor in (await session.run({"input": IMAGE})).items()}
         profile = await session.profile(rounds=1, progress=steps.append)
         timing = await session.bench(5)
-        with pytest.raises(webinfer.InputError, match="does nothing called"):
+        with pytest.raises(webinfer.InputError, match="has no action called"):
             await device.ask("chat_open", {"name": "smollm2"})
         stop()
         with pytest.raises(webinfer.lab.DeviceGoneError):
@@ -84,7 +84,7 @@ def test_a_browser_is_driven_after_consent_until_its_user_stops_it(
     assert page.page.locator("#agree").is_visible()
     assert "tab 1, wasm" in page.page.locator("#chart").inner_text()
     assert page.page.locator("#table tbody tr").count() >= 3
-    page.wait_for("emptiness", lambda: page.text("#devices") == "None is here yet.")
+    page.wait_for("emptiness", lambda: page.text("#devices") == "There are none yet.")
 
 
 def test_browsers_are_one_executor_and_one_that_is_closed_loses_nothing(

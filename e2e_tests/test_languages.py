@@ -104,7 +104,7 @@ def test_plural_forms_and_numbers_are_german(demo: Demo) -> None:
     page.page.evaluate(
         """() => {
           for (const text of ["1 node", "1,234 nodes", "40 nodes in 1 step, 2.30 MB of memory, compiled in 80 ms.",
-               "Recognizes 200 kinds of files by their contents. Nothing leaves this device."]) {
+               "Recognizes 200 types of files by their contents. Nothing leaves this device."]) {
             const made = document.createElement("p");
             made.className = "made";
             made.textContent = text;

@@ -73,7 +73,7 @@ def test_an_engine_that_never_answers_can_be_started_again(demo: Demo) -> None:
 
 def test_a_photo_that_does_not_come_is_said_and_asked_for_again(demo: Demo) -> None:
     page = demo(QUERY, broken=("**/astronaut*", never), wait_until="commit")
-    assert "has not come yet" in page.wait_for_error("download", "sample photo")["message"]
+    assert "has not arrived yet" in page.wait_for_error("download", "sample photo")["message"]
     page.mended = True
     try_again(page)
     assert len(page.wait_for("result", lambda: page.result)["faces"]) == 1

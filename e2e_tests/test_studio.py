@@ -62,6 +62,7 @@ def test_the_sample_s_result_is_the_one_that_the_home_page_shows(demo: Open, row
             assert [one["start"], one["end"]] == pytest.approx([other["start"], other["end"]], abs=0.05)
     rows = page.page.locator("#things tbody tr")
     assert rows.count() == len(found)
+    assert "_" not in " ".join(rows.all_inner_texts())  # names of classes in words; files keep the model's own
     page.page.set_viewport_size({"width": 360, "height": 780})
     assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     with page.page.expect_download() as download:
@@ -92,6 +93,10 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(
     drawn = """(canvas) => canvas.width > 0 &&
       canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value)"""
     page.wait_for("drawing", lambda: card.locator("canvas").evaluate(drawn))
+    loaded = "(images) => images.every(({ complete, naturalWidth }) => complete && naturalWidth)"
+    page.wait_for("samples below the window", lambda: page.page.locator(".shot img").evaluate_all(loaded))
+    lowest = page.page.locator("[data-demo='/text'] canvas")
+    page.wait_for("drawing below the window", lambda: lowest.evaluate(drawn))
     page.wait_for("recorded faces", lambda: page.page.locator(".hero-shot canvas").evaluate(drawn))
     install = page.page.locator("#install").inner_text()
     wheel = install.removeprefix('pip install "webinfer[native,pillow] @ ').rstrip().removesuffix('"')
@@ -99,7 +104,7 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(
     assert answer.ok
     assert answer.body().startswith(b"PK")
     sizes = page.page.locator("[data-size]").all_inner_texts()
-    assert all(size.endswith(" MB") or size == "with a model file of yours" for size in sizes), (
+    assert all(size.endswith(" MB") or size == "needs a model file of yours" for size in sizes), (
         sizes
     )  # what is downloaded, whether it is here or has to be fetched
     detects_live(page)

@@ -21,7 +21,7 @@ NO_TEXT = re.compile(
     r"[\w.#:/*\[\]=>,?+-]*|[a-z][\w-]*( [a-z][\w-]*)*|.*(\$\{|=>|\?\.|var[<(]|import webinfer|device name).*|"
     r".*(\.cm-|::).*|"
     r".*(rgb\(|light-dark\(|color-mix\(|blur\(|rotate\(|url\(|px|rem\b|prefers-|monospace|system-ui|assets/|\\n|\\x).*|"
-    r"(&|#|\[|\.g|\.hero|input|M\{|VP8|WAVEfmt|Bearer |pre\.|thead|result=|static/|token\.).*|"
+    r"(&|#|\[|\.g|\.hero|\.shot|input|M\{|VP8|WAVEfmt|Bearer |pre\.|thead|result=|static/|token\.).*|"
     r"(class |colour-|bar-of|save-).*|"
     r"webinfer (ran|site) |webinfer .*\{\}|\{'descr.*|image/.*|[^a-zA-Z]*|\{\}[-./]?[\w./{}-]*|.*api/.*|\{\} input.*",
     re.DOTALL,
@@ -42,8 +42,10 @@ NAMES = frozenset(
         "Open a {} file",
         # what stands before a word that an expression gives: each whole is an entry
         "Download {}",
-        "How alike the sentence is to each of the others",
-        "What the text is",
+        "Similarity of the sentence to each of the others",
+        "Labels of the text",
+        "{}; the table lists them",
+        "I love you",  # a gesture of MediaPipe's: names of classes are English
     )
 )
 UNITS = re.compile(
@@ -53,7 +55,7 @@ UNITS = re.compile(
 # Pieces that scripts put together; the whole is an entry.
 PIECES = (
     "added", "changed", "removed", "differ", "the same", "Check the address.", "no GPU", "of its range.",
-    "is kept in this browser", "are kept in this browser", "faster than the default{}", "read its files:", "timed{}",
+    "stored in this browser", "faster than the default{}", "read its files:", "timed{}",
     "for that it has to send the header", "The sample photo {} from", "differ first at ", "{} {} of {} …", "of peak",
     "Measuring, round", "known before", "async for piece",
 )  # fmt: skip

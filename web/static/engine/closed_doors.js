@@ -20,7 +20,7 @@ const OF_NAVIGATOR = ["storage", "serviceWorker", "locks", "storageBuckets", "we
 /** Closes them; what stays open is named in an error, and nothing may run then. */
 export function closeDoors() {
   const open = [...GLOBALS.filter((name) => !gone(self, name)), ...OF_NAVIGATOR.filter((name) => !gone(self.navigator, name))];
-  if (open.length) throw new Error(`this browser keeps ${open.join(", ")} open to code from a link; it is not run`);
+  if (open.length) throw new Error(`this browser would leave ${open.join(", ")} open to code from a link, so the code is not run`);
 }
 
 /** Whether the object has the property no more, on itself or on what it inherits from. */

@@ -93,14 +93,14 @@ export class EngineClient {
   #hear(event) {
     if (event.type === "message") return this.#receive(event.data);
     event.preventDefault();
-    const unread = event.type === "messageerror" ? "it sent what cannot be read" : "its script engine_worker.js could not be loaded";
+    const unread = event.type === "messageerror" ? "it sent unreadable data" : "its script engine_worker.js could not be loaded";
     this.#fail("worker", `The engine's worker failed: ${event.message ?? unread}.`, this.ready);
   }
 
   /** Hears of the worker's end even if nobody says so: it holds a lock as long as it lives. */
   async #watchLife() {
     const { signal } = this.#life;
-    const ended = () => signal.aborted || this.#fail("engine-died", "The engine's worker ended without a word.", true);
+    const ended = () => signal.aborted || this.#fail("engine-died", "The engine's worker ended without an error message.", true);
     await navigator.locks.request(this.#settings.life, { signal }, ended).catch(() => {}); // withdrawn
   }
 

@@ -87,7 +87,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   idleDelayMs = idleDelay;
   downloads = new Downloads(manifest, stallTimeout, (progress) => {
     tellProgress(progress);
-    if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
+    if (progress.stage === "Python" && progress.done === progress.total && !self.pyodide) startingPython(0);
   }, begun);
   keep = keeperOf(downloads.manifest, page, home); // before models come that the site does not have yet
   more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), tellProgress));
@@ -105,8 +105,9 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     const given = runtimeComes ? runtime : null;
     const { pause } = prefetch;
     const pyodide = await startPython(downloads, { debug, given, memory: facts.foreseen?.memory, pause, onMissing: ended });
-    startingPython(1);
+    downloads.complete("Python"); // scripts that the browser loads by itself are counted when they are checked
     downloads.complete("Engine");
+    startingPython(1);
     self.pyodide = pyodide; // for the console of this worker
     pyodide._api.on_fatal = ended; // no promise would say so
     const { EngineWorker } = pyodide.pyimport("webinfer.page.worker");

@@ -3,10 +3,10 @@
 import { CodedError } from "../engine/coded_error.js";
 
 const REASONS = {
-  NotAllowedError: ["camera-denied", "This page may not use the camera. Allow it in the address bar's site settings, then start it again."],
-  SecurityError: ["camera-denied", "This page may not use the camera. Allow it in the address bar's site settings, then start it again."],
+  NotAllowedError: ["camera-denied", "This page is not allowed to use the camera. Allow it in the address bar's site settings, then start it again."],
+  SecurityError: ["camera-denied", "This page is not allowed to use the camera. Allow it in the address bar's site settings, then start it again."],
   NotFoundError: ["no-camera", "No camera was found. Connect one, or choose a picture instead."],
-  OverconstrainedError: ["no-camera", "No camera was found that fits. Connect one, or choose a picture instead."],
+  OverconstrainedError: ["no-camera", "No suitable camera was found. Connect one, or choose a picture instead."],
   NotReadableError: ["camera-busy", "The camera could not be opened. Another program may be using it: close that, then start it again."],
   AbortError: ["camera-busy", "The camera stopped while it was being opened. Start it again."],
 };
@@ -68,7 +68,7 @@ export class Camera {
   /** True once the camera runs, false if it was stopped meanwhile; `device`: which one, else the browser's choice. Throws CameraError. */
   async start(device = "") {
     if (!navigator.mediaDevices?.getUserMedia) {
-      throw new CameraError("no-camera", "Cameras need a secure address: open this page by https or on localhost.");
+      throw new CameraError("no-camera", "Cameras need a secure address: open this page over https or on localhost.");
     }
     const turn = ++this.#wanted;
     let stream;

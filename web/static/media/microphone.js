@@ -5,7 +5,7 @@ import { byId } from "../ui/dom.js";
 import { joined } from "./samples.js";
 
 const BLOCK_S = 0.1; // that are handed on at a time
-const ALLOW = "This page may not use the microphone. Allow it in the address bar's site settings, then record again.";
+const ALLOW = "This page is not allowed to use the microphone. Allow it in the address bar's site settings, then record again.";
 const REASONS = {
   NotAllowedError: ["microphone-denied", ALLOW],
   SecurityError: ["microphone-denied", ALLOW],
@@ -32,7 +32,7 @@ export class Microphone {
   /** Begins, with so many samples a second where the browser can change their rate; throws MicrophoneError. */
   async start(rate) {
     if (!navigator.mediaDevices?.getUserMedia) {
-      throw new MicrophoneError("no-microphone", "Microphones need a secure address: open this page by https or on localhost.");
+      throw new MicrophoneError("no-microphone", "Microphones need a secure address: open this page over https or on localhost.");
     }
     try {
       this.#stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
@@ -68,7 +68,7 @@ export class Microphone {
       }
     }
     this.stop();
-    throw new MicrophoneError("microphone-busy", "The microphone's sound cannot be read by this browser.");
+    throw new MicrophoneError("microphone-busy", "This browser cannot read the microphone's sound.");
   }
 
   /** Lets the microphone go. */

@@ -1,6 +1,6 @@
 // Results of the kind "bodies": who is in a picture, pixel by pixel, and which part of the body each pixel shows.
 
-import { choices } from "../ui/dom.js";
+import { choices, labelText } from "../ui/dom.js";
 import { drawWhole, EDGE, numberColour } from "../ui/overlay.js";
 
 const SHOWN = { parts: "Parts", people: "People" };
@@ -72,7 +72,7 @@ function label({ context, x, y, unit, picture, width: wide }, mask) {
   Object.assign(context, { lineJoin: "round", lineWidth: 3 * unit, strokeStyle: EDGE, fillStyle: "#ffffff" });
   const taken = [];
   for (const { number, column, row } of middles(mask, step)) {
-    const text = names[number - 1].replaceAll("_", " ");
+    const text = labelText(names[number - 1]);
     const across = context.measureText(text).width;
     const middle = x((((column + 0.5) * step) / mask.width) * picture.width);
     const left = Math.max(4, Math.min(wide - across - 4, middle - across / 2));
@@ -89,8 +89,8 @@ export function describe({ values, parts, bodies }) {
   const seen = new Set(parts);
   seen.delete(0);
   const part = parts.reduce((sum, number) => sum + Boolean(number), 0) / values.length;
-  const told = [...seen].sort((a, b) => a - b).map((number) => names[number - 1]?.replaceAll("_", " ") ?? number);
-  return { People: String(bodies.length), "Of the picture": { text: `${(100 * part).toFixed(1)} %`, part }, "Parts seen": told.join(", ") || "–" };
+  const told = [...seen].sort((a, b) => a - b).map((number) => (names[number - 1] ? labelText(names[number - 1]) : number));
+  return { People: String(bodies.length), "Share of the picture": { text: `${(100 * part).toFixed(1)} %`, part }, "Parts seen": told.join(", ") || "–" };
 }
 
 /** Puts what can be chosen into `box`; `parameters` are those of the page's address, `changed(name, value)` hears of changes. */

@@ -1,7 +1,7 @@
 // Results of the kind "categories": what a picture shows, as bars at its lower edge, or what a text is, as bars below it;
 // the best on top.
 
-import { shareOf } from "../ui/dom.js";
+import { labelText, shareOf } from "../ui/dom.js";
 import { drawBar, fitted, inks, setFont } from "../ui/drawing.js";
 import { COLOUR } from "../ui/overlay.js";
 
@@ -27,7 +27,7 @@ export function draw(view, found, schema, beside) {
     context.fillRect(left + gap, y, across * Math.min(1, Math.max(0, score)), line);
     context.globalAlpha = 1;
     context.fillStyle = "#ffffff";
-    context.fillText(`${label || `class ${index}`}  ${shareOf(score)}`, left + gap + 8 * unit, y + line / 2);
+    context.fillText(`${(label && labelText(label)) || `class ${index}`}  ${shareOf(score)}`, left + gap + 8 * unit, y + line / 2);
   });
 }
 
@@ -43,7 +43,7 @@ function drawText({ context, width, height }, found, text) {
     const y = 62 + i * ROW;
     setFont(context, 15);
     context.fillStyle = colours.ink;
-    context.fillText(fitted(context, label || `class ${index}`, across - 72), left, y);
+    context.fillText(fitted(context, (label && labelText(label)) || `class ${index}`, across - 72), left, y);
     setFont(context, 15, 650);
     context.fillStyle = colours.accent;
     const share = shareOf(score);

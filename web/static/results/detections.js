@@ -1,6 +1,7 @@
 // Results of the kind "detections": boxes, upright or turned, with scores, names, points and masks (webinfer/tasks/base.py,
 // ResultSchema).
 
+import { labelText } from "../ui/dom.js";
 import { COLOUR, drawPoint, drawWhole, EDGE, numberColour, strokeEdged } from "../ui/overlay.js";
 
 const POINT = "#ffd447";
@@ -19,7 +20,7 @@ export function draw(view, found) {
     const radius = Math.max(2.5 * unit, Math.min(box.width * scale * 0.024, 6 * unit));
     for (const [px, py, sure = 1] of Object.values(keypoints)) if (sure >= SURE) drawPoint(context, x(px), y(py), radius, POINT, EDGE, 1.25 * unit);
     const number = found.length > 1 ? i + 1 : ""; // as in the table
-    drawLabel(view, `${number} ${category?.label ?? ""} ${Math.round(score * 100)} %`.trim().replace("  ", " "), edge, y(box.top));
+    drawLabel(view, `${number} ${labelText(category?.label ?? "")} ${Math.round(score * 100)} %`.trim().replace("  ", " "), edge, y(box.top));
   }
 }
 

@@ -2,6 +2,7 @@
 // (webinfer/tasks/base.py, ResultSchema: fields of the kind "landmarks").
 
 import { drawLabel } from "./detections.js";
+import { labelText } from "../ui/dom.js";
 import { COLOUR, drawPoint, strokeEdged } from "../ui/overlay.js";
 
 const COLOURS = [COLOUR, "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
@@ -19,7 +20,7 @@ export function draw(view, found, schema) {
     });
     if (one.gesture) {
       const { left, top, width } = one.box;
-      drawLabel(view, one.gesture.replaceAll("_", " "), view.x(view.mirrored ? left + width : left), view.y(top));
+      drawLabel(view, labelText(one.gesture), view.x(view.mirrored ? left + width : left), view.y(top));
     }
   }
 }

@@ -128,7 +128,7 @@ export function describe({ width, height, values, low, high }) {
   if (!values) return { Mask: "stays on the GPU", Pixels: `${width} × ${height}` };
   let sum = 0;
   for (const value of values) sum += value;
-  return { "Of the picture": `${((100 * sum) / values.length).toFixed(1)} %`, Pixels: `${width} × ${height}` };
+  return { "Share of the picture": `${((100 * sum) / values.length).toFixed(1)} %`, Pixels: `${width} × ${height}` };
 }
 
 /** Puts what can be chosen into `box`; `parameters` are those of the page's address, `changed(name, value)` hears of changes. */

@@ -1,5 +1,6 @@
 // Results of the kind "stretches": when something is heard in a recording, over its waveform, and how likely it is all along.
 
+import { labelText } from "../ui/dom.js";
 import { fitted, inks, setFont } from "../ui/drawing.js";
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
@@ -60,5 +61,5 @@ function times(context, width, low, axis, seconds, { line, quiet }) {
 /** A stretch in words. */
 export function describe({ start, end, score, label }) {
   const text = (value) => `${value.toFixed(2)} s`;
-  return { ...(label && { Heard: label }), From: text(start), To: text(end), Lasts: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
+  return { ...(label && { Heard: labelText(label) }), From: text(start), To: text(end), Lasts: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
 }

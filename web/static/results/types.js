@@ -1,6 +1,6 @@
 // Results of the kind "types": what kind of file some bytes are, beside the first of them.
 
-import { shareOf } from "../ui/dom.js";
+import { labelText, shareOf } from "../ui/dom.js";
 import { drawBar, fitted, inks, setFont } from "../ui/drawing.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
@@ -8,7 +8,7 @@ const LINE = 20; // pixels of the page
 const ROW = 44;
 const WIDE = 620;
 const SPLIT = 0.58; // of the width, for the bytes
-const named = ({ description, label }) => description || label;
+const named = ({ description, label }) => description || labelText(label);
 const readable = (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·");
 
 /** Draws the first bytes of a file and its likely kinds on the paper of a view (overlay.js); `beside` has name, bytes, head. */
@@ -59,8 +59,8 @@ function kinds(context, found, { left, top, right, low }) {
   });
 }
 
-/** A kind in words; the first is the one that is told, which is not the model's own where that is too unsure. */
+/** A kind in words; the first is the one that is told, which is not the model's own where that is not certain enough. */
 export function describe({ label, description, mime_type: mime, score, guess }, place) {
-  const unsure = !place && guess && guess !== label ? ` (${guess} is too unsure)` : "";
-  return { Kind: `${description || label}${unsure}`, Type: mime || "–", Score: { text: shareOf(score), part: score } };
+  const unsure = !place && guess && guess !== label ? ` (${labelText(guess)} was not certain enough)` : "";
+  return { Kind: `${description || labelText(label)}${unsure}`, Type: mime || "–", Score: { text: shareOf(score), part: score } };
 }

@@ -39,7 +39,7 @@ function drawPicture({ context, width, height, left, scale, picture, medium, uni
     context.fillRect(x - 3, y - 3, across + 6, down + 28 * unit);
     context.drawImage(thumbnail, x, y, across, down);
     context.fillStyle = "#ffffff";
-    context.fillText(`${Math.round(100 * alike)} % alike`, x + 2, y + down + 13 * unit, across - 4);
+    context.fillText(`${Math.round(100 * alike)} % similar`, x + 2, y + down + 13 * unit, across - 4);
   });
 }
 

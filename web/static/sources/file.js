@@ -57,7 +57,7 @@ export class Source {
       await this.#show("file", file, turn);
       this.#troubles.forget();
     } catch {
-      if (turn === this.#opened) this.#troubles.show({ code: "input", message: `“${file.name}” cannot be read: folders cannot, and files that other programs hold.` });
+      if (turn === this.#opened) this.#troubles.show({ code: "input", message: `“${file.name}” cannot be read: it may be a folder, or open in another program.` });
     }
   }
 

@@ -70,12 +70,12 @@
 
   /** What keeps pages from starting, on any host: code, whether it is so here, what is said, the way on. */
   const HINDRANCES = [
-    ["file", () => location.protocol === "file:", "This page was opened as a file, from which browsers start no engine.",
-      "Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that this prints."],
-    ["sandbox", () => self.origin === "null", "This page lies in a sandboxed frame, in which browsers start no engine.",
+    ["file", () => location.protocol === "file:", "This page was opened as a file; browsers cannot start the engine from files.",
+      "Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that it prints."],
+    ["sandbox", () => self.origin === "null", "This page is in a sandboxed frame, where browsers cannot start the engine.",
       "Add allow-same-origin to the frame’s sandbox attribute, or open this page in a tab of its own."],
-    ["webassembly", () => !globalThis.WebAssembly?.validate(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)), "This browser runs no WebAssembly here, which the engine is made of.",
-      "Switch it on in the browser’s settings (high security levels and lock-down modes leave it out), or open this page in another browser."],
+    ["webassembly", () => !globalThis.WebAssembly?.validate(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)), "This browser does not run WebAssembly here, which the engine needs.",
+      "Switch it on in the browser’s settings (high security levels and lockdown modes switch it off), or open this page in another browser."],
   ];
   const NEEDED = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'";
   let refused = ""; // the directive of a security policy that kept a part of the engine away
@@ -164,9 +164,9 @@
     if (!answer) return sayUnstarted("download", "A part of this page could not be loaded.");
     if (!answer.ok) return sayUnstarted("download", `The server answered ${answer.status} for ${name}.`, "The site may be incomplete, or being replaced: try again.");
     const type = answer.headers.get("Content-Type") ?? "none";
-    if (!/javascript/.test(type)) return sayUnstarted("integrity", `The server declares ${name} as ${type}, and browsers run no such script.`, "It has to answer with text/javascript.");
+    if (!/javascript/.test(type)) return sayUnstarted("integrity", `The server declares ${name} as ${type}, and browsers run no such script.`, "It must answer with text/javascript.");
     const { byteLength } = await answer.arrayBuffer();
-    return sayUnstarted("integrity", `${name} is not the file that was published: it has ${byteLength} bytes, and should have other ${file.bytes}.`, "A proxy or CDN that minifies or rewrites scripts has to leave this address alone.");
+    return sayUnstarted("integrity", `${name} is not the file that was published: it has ${byteLength} bytes, and should have other ${file.bytes}.`, "A proxy or CDN that minifies or rewrites scripts must leave this address alone.");
   };
 
   /** Whether the page is being loaded anew, isolated by its service worker: for hosts that cannot send the headers. */
@@ -224,7 +224,7 @@
       const came = performance.getEntriesByType("resource").length;
       quiet = came > files ? 0 : quiet + 1;
       files = came;
-      if (1000 * quiet === settings.stallTimeout) sayUnstarted("download", `This page is not complete, and nothing has come for ${quiet} seconds.`);
+      if (1000 * quiet === settings.stallTimeout) sayUnstarted("download", `This page has not finished loading, and no data has arrived for ${quiet} seconds.`);
     }, 1000);
 
     /** Ends the watch: the page is there. */

@@ -15,7 +15,7 @@ export class MissingModelError extends Error {
 export async function lateFiles(models, { models: files, late, home }, has, report) {
   const missing = models.flatMap((model) => files[model] ?? []).filter((file) => !has(file));
   const lacking = missing.find((file) => !late[file]);
-  if (lacking) throw new MissingModelError(`This site does not have ${lacking}, and nobody to fetch it: it is a copy on a static host. Its maker can put the model in.`);
+  if (lacking) throw new MissingModelError(`This site does not have ${lacking} and cannot download it: it is a copy on a static host. Its maker can add the model.`);
   const found = {};
   for (const name of new Set(missing.map((file) => late[file]))) Object.assign(found, await packageFiles(`${home}api/packages/${name}`, name, report));
   return found;

@@ -9,6 +9,6 @@ export const sampleFile = (settings, report) => fetchedFile(document.documentEle
 export async function fetchedFile(name, { manifest, facts, home }, report) {
   const { url } = await lateFile(name, manifest, { ...facts, home }, report);
   const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${url} was answered with ${answer.status}.`);
+  if (!answer.ok) throw new Error(`${url} returned ${answer.status}.`);
   return new File([await answer.blob()], name.split("/").at(-1));
 }

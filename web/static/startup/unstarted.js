@@ -16,7 +16,7 @@
     const told = document.createElement("p");
     told.className = "message";
     told.setAttribute("role", "alert");
-    told.textContent = "This page was opened as a file, from which browsers run no modules. Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that this prints.";
+    told.textContent = "This page was opened as a file; browsers cannot run its modules from files. Serve its folder, for instance with “python3 -m http.server --directory FOLDER”, and open the address that it prints.";
     document.body.prepend(told);
   }
 }

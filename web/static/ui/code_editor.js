@@ -7,7 +7,7 @@ import { EditorState, Prec, RangeSet, StateEffect, StateField } from "@codemirro
 import { Decoration, EditorView, gutterLineClass, GutterMarker, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
-const LABEL = "Python code. Tab indents; Escape, then Tab, leaves the editor";
+const LABEL = "Python code. Tab indents; Escape, then Tab leaves the editor";
 
 const colours = HighlightStyle.define([
   { tag: tags.comment, color: "light-dark(#55606c, #9aa6b2)", fontStyle: "italic" },

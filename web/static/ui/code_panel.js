@@ -8,7 +8,7 @@ import { byId, el, milliseconds, say } from "./dom.js";
 
 const LONG_MS = 5_000; // after which it is said how to end a run
 const OUTPUT_MS = 60; // between two times that output is shown: to lay it out takes long, and lines come by the thousand
-const FROM_LINK = "This code came from a link. Read it before you press Run: it can use the network, and what this page shows, your camera’s picture too. It cannot reach what this site keeps in your browser.";
+const FROM_LINK = "This code came from a link. Read it before you press Run: it can use the network and everything this page shows, including your camera’s picture. It cannot access what this site stores in your browser.";
 
 export class CodePanel {
   #lines; // as the page came with them
@@ -133,7 +133,7 @@ export class CodePanel {
     this.#run.setAttribute("aria-disabled", String(running));
     this.#stop.hidden = !running;
     clearTimeout(this.#timer);
-    if (running) this.#timer = setTimeout(() => say(this.#status, "Still running. The page itself waits; Stop ends it."), LONG_MS);
+    if (running) this.#timer = setTimeout(() => say(this.#status, "Still running. The page waits meanwhile; Stop ends it."), LONG_MS);
   }
 
   #clear() {
@@ -151,7 +151,7 @@ export class CodePanel {
     this.#tell("");
     if (this.#running) return;
     this.#clear();
-    say(this.#status, "The lines are as the page came with them. Undo brings yours back.");
+    say(this.#status, "The original code is back. Undo brings yours back.");
   }
 
   async #link() {
@@ -162,9 +162,9 @@ export class CodePanel {
     }
     try {
       await navigator.clipboard.writeText(location.href);
-      this.#tell("The link is copied. It carries this code.");
+      this.#tell("The link is copied. It contains this code.");
     } catch {
-      this.#tell("The address of this page carries this code now: copy it from there.");
+      this.#tell("The address of this page now contains this code: copy it from there.");
     }
   }
 

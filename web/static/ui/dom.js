@@ -58,6 +58,11 @@ export function say(node, text) {
 
 export const counted = (count, word, words = `${word}s`) => `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
 
+const GESTURES = { ILoveYou: "I love you" }; // the one of MediaPipe's names whose words nothing parts
+
+/** A model's name of a class in words, "Open Palm" for Open_Palm. Downloaded files keep the model's own. */
+export const labelText = (label) => GESTURES[label] ?? label.replaceAll("_", " ");
+
 /** A share of one in per cent; what would be 0.0 is told as less than can be shown. */
 export const shareOf = (part) => (part > 0 && part < 0.0005 ? "< 0.1 %" : `${(100 * part).toFixed(1)} %`);
 

@@ -150,8 +150,8 @@ export class ProfilePanel {
     byId("profile-outside").textContent = percent(report.overhead_ms / (report.run_ms || 1)).slice(0, -2);
     byId("profile-speed").textContent = speed(sum(report.steps, "flops"), kernels);
     byId("profile-caption").textContent =
-      `${report.steps.length} steps, each timed by itself. An operator unfolds into its steps. ` +
-      "Of peak: what this device could do at best, by its arithmetic or its memory, over what it does.";
+      `${report.steps.length} steps, each timed by itself. Expand an operator to see its steps. ` +
+      "Of peak: how much of this device's best possible speed was reached, limited by arithmetic or memory.";
     fillStrip(byId("profile-strip"), groups, report, whole);
     byId("profile-table").replaceChildren(table(groups, report, whole));
     this.#offer(report, svg);

@@ -4,7 +4,7 @@ import { hideMessage, showMessage } from "./panels.js";
 
 const root = document.documentElement;
 const TITLES = {
-  address: "That is not an address of a model",
+  address: "That is not the address of a model",
   "backend-unavailable": "This backend cannot run here",
   "bad-image": "That is not a picture",
   "bad-sound": "That is not a sound",
@@ -20,14 +20,14 @@ const TITLES = {
   "engine-silent": "The engine does not answer",
   "engine-start": "The engine could not start",
   file: "This page was opened as a file",
-  full: "The lab takes no more devices",
-  gpu: "The graphics processor refused the work",
-  input: "That cannot be worked on",
-  integrity: "A file is not the one that was published",
-  internal: "The engine made a mistake",
+  full: "The lab accepts no more devices",
+  gpu: "The graphics processor rejected the work",
+  input: "This input cannot be processed",
+  integrity: "A file differs from the published one",
+  internal: "Internal error in the engine",
   isolation: "This page cannot have threads",
   kernel: "The engine’s kernels failed",
-  lab: "This browser is not a device any more",
+  lab: "This browser is no longer a device",
   limit: "That is too large",
   "model-format": "The model cannot be read",
   "model-missing": "Could not download the model",
@@ -35,15 +35,15 @@ const TITLES = {
   "microphone-busy": "The microphone is not available",
   "microphone-denied": "The microphone is not allowed",
   "no-microphone": "There is no microphone",
-  name: "No device can have this name",
+  name: "This name is not allowed",
   "name-taken": "Another device has this name",
   "out-of-memory": "There is not enough memory",
   policy: "A security policy refuses the engine",
-  protocol: "Page and engine do not belong together",
-  sandbox: "This page lies in a sandboxed frame",
-  shape: "The model does not fit together",
+  protocol: "The page and the engine do not match",
+  sandbox: "This page is in a sandboxed frame",
+  shape: "The model is inconsistent",
   stopped: "It was stopped",
-  "unsupported-op": "The model needs what the engine lacks",
+  "unsupported-op": "The model needs features that the engine lacks",
   webassembly: "This browser cannot run the engine",
   worker: "The engine could not start",
 };
@@ -99,9 +99,9 @@ export class Troubles {
     else root.dataset.webinferError = JSON.stringify({ code, message });
     const more = { retry: retry || this.stuck, close: Boolean(this.#error) };
     if (code) showMessage({ title: TITLES[code] ?? "Something went wrong", text: message, severe, ...more });
-    else if (this.#slow) showMessage({ title: "This takes long", text: slowly(this.#slow), severe: false, ...more });
+    else if (this.#slow) showMessage({ title: "This is taking a long time", text: slowly(this.#slow), severe: false, ...more });
     else hideMessage();
   }
 }
 
-const slowly = (seconds) => `Nothing has come from the engine for ${seconds} seconds. The network or this device may be slow: wait, or try again.`;
+const slowly = (seconds) => `No data has arrived from the engine for ${seconds} seconds. The network or this device may be slow: wait, or try again.`;

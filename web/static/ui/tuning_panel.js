@@ -9,9 +9,9 @@ const milliseconds = (ms) => `${ms.toFixed(ms < 10 ? 3 : 1)} ms`;
 export function sentence({ gain, default_ms, tuned_ms, timed, known, shapes, changed, kept }) {
   const before = known ? `, ${known} known before` : "";
   const rest = shapes - timed - known;
-  const more = rest ? ` ${rest} left for another time: the budget ended.` : "";
+  const more = rest ? ` ${rest} not timed: the budget ran out.` : "";
   const work = `${counted(timed, "shape")} timed${before}.${more}`;
-  if (!kept) return `The default kernels stay: together the others took ${milliseconds(tuned_ms)} instead of ${milliseconds(default_ms)}. ${work}`;
+  if (!kept) return `The default kernels stay: together, the others took ${milliseconds(tuned_ms)} instead of ${milliseconds(default_ms)}. ${work}`;
   if (!changed) return `No kernel is faster than the default${rest ? " so far" : ""}: ${milliseconds(default_ms)} on the GPU. ${work}`;
   return `${(100 * gain).toFixed(1)} % saved: ${milliseconds(default_ms)} on the GPU became ${milliseconds(tuned_ms)} with ${counted(changed, "other kernel")}. ${work}`;
 }
@@ -32,7 +32,7 @@ export class TuningPanel {
       byId("tuning-progress").hidden = !this.#busy;
       byId("tuning-progress").removeAttribute("value");
     });
-    byId("tuning-export").addEventListener("click", () => start("exportTuning", {}, "Collecting what is known …"));
+    byId("tuning-export").addEventListener("click", () => start("exportTuning", {}, "Collecting the details …"));
     byId("tuning-import").addEventListener("click", () => byId("tuning-file").click());
     byId("tuning-file").addEventListener("change", async ({ target }) => {
       const [file] = target.files;
@@ -81,7 +81,7 @@ export class TuningPanel {
   imported({ taken, skipped }) {
     this.#working(false);
     const others = skipped ? ` ${counted(skipped, "line")} for other devices or versions left out.` : "";
-    byId("tuning-status").textContent = `${counted(taken, "line")} taken over and in use.${others}`;
+    byId("tuning-status").textContent = `${counted(taken, "line")} imported and in use.${others}`;
   }
 
   #working(yes) {

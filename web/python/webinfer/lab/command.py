@@ -33,7 +33,7 @@ async def show(address: str | None, answers: bool, log: Path | None) -> None:
 
 def _line(row: dict[str, Any]) -> str:
     about, doing = row["about"], ", ".join(row["doing"]) or "waiting"
-    state = f"driven: {doing}" if row["busy"] else "free"
+    state = f"controlled: {doing}" if row["busy"] else "free"
     return f"{row['name']}: {state}; {about.get('browser', '')}; GPU {about.get('gpu', 'unknown')}"
 
 

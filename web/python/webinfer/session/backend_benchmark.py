@@ -115,7 +115,7 @@ class BackendBenchmark:
         """Why this one stays, in one sentence."""
         figures = ", ".join(f"{name} {ms:.2f} ms" for name, ms in sorted(self._figures.items(), key=lambda f: f[1]))
         told = [f"measured {figures}"] if figures else []
-        return f"{registry.AUTO} chose {winner.backend}: {'; '.join(told + self._notes) or 'no other one is there'}"
+        return f"{registry.AUTO} chose {winner.backend}: {'; '.join(told + self._notes) or 'there is no other'}"
 
     def failure(self) -> Exception:
         """The error of a graph that no backend takes."""

@@ -32,7 +32,7 @@ class AudioClassifier(Task[AudioSegment]):
     result = ResultSchema(
         "stretches", "sounds", "Sounds", "Sound",
         (
-            ResultField("label", "text", ""), *(ResultField(end, "number", "s") for end in ("start", "end")),
+            ResultField("label", "label", ""), *(ResultField(end, "number", "s") for end in ("start", "end")),
             ResultField("score", "number", "0..1"),
         ),
     )  # fmt: skip

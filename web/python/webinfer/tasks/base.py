@@ -123,7 +123,8 @@ class Detection:
 class ResultField:
     """A field of each thing found: its name, its unit, and its kind, which says how it is shown.
 
-    Kinds are "box", "number", "text", "points" (places by name), "landmarks" (`tasks.landmarks.Landmarks`) and "mask".
+    Kinds are "box", "number", "text", "label" (a model's name of a class), "points" (places by name), "landmarks"
+    (`tasks.landmarks.Landmarks`) and "mask".
     """
 
     name: str

@@ -92,7 +92,7 @@ class ImageClassifier(PictureTask[Category]):
     name = "classification"
     result = ResultSchema(
         "categories", "categories", "Categories", "Category",
-        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
+        (ResultField("label", "label", ""), ResultField("score", "number", "0..1")),
     )  # fmt: skip
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, labels: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ class FileTypeClassifier(Task[FileType]):
     result = ResultSchema(
         "types", "types", "Likely types", "Type",
         (
-            ResultField("label", "text", ""), ResultField("score", "number", "0..1"),
+            ResultField("label", "label", ""), ResultField("score", "number", "0..1"),
             ResultField("description", "text", ""), ResultField("mime_type", "text", ""),
         ),
     )  # fmt: skip

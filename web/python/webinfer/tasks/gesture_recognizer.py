@@ -61,7 +61,7 @@ class GestureRecognizer(HandLandmarker):
 
     name = "gesture-recognition"
     result = landmarks_schema(
-        "hands", "Hands found", "Hand", ResultField("gesture", "text", ""),
+        "hands", "Hands found", "Hand", ResultField("gesture", "label", ""),
         ResultField("gesture_score", "number", "0..1"), ResultField("handedness", "text", ""), lines=BONES,
     )  # fmt: skip
 

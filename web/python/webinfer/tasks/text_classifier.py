@@ -51,7 +51,7 @@ class TextClassifier(Task[Category]):
     extension = SCORES
     result = ResultSchema(
         "categories", "categories", "Categories", "Category",
-        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
+        (ResultField("label", "label", ""), ResultField("score", "number", "0..1")),
     )  # fmt: skip
 
     def __init__(self, session: Session, pieces: WordPieces, labels: Sequence[str]) -> None:

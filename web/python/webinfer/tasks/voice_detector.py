@@ -80,7 +80,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
     name = "voice-activity"
     takes = "audio"
     result = ResultSchema(
-        "stretches", "speeches", "Stretches of speech", "Speech",
+        "stretches", "speeches", "Speech segments", "Speech",
         (*(ResultField(end, "number", "s") for end in ("start", "end")), ResultField("score", "number", "0..1")),
     )  # fmt: skip
 

@@ -110,7 +110,7 @@ function show() {
   byId("forget").hidden = !other;
   byId("copy").hidden = byId("save").hidden = !own;
   if (!own && !other) return;
-  say(byId("device"), own ? `This device: ${told(own)}` : "Nothing was measured on this device yet.");
+  say(byId("device"), own ? `This device: ${told(own)}` : "Nothing has been measured on this device yet.");
   byId("other-device").hidden = !other;
   say(byId("other-device"), other ? `The other: ${told(other)}` : "");
   draw();
@@ -128,7 +128,7 @@ async function copy() {
   address.hash = await toLink(shown.own);
   try {
     await navigator.clipboard.writeText(address.href);
-    say(byId("status"), "The link is in the clipboard. It carries the numbers itself; nothing was sent.");
+    say(byId("status"), "The link is in the clipboard. The link itself contains the numbers; nothing was uploaded.");
   } catch {
     location.hash = address.hash;
     say(byId("status"), "The link is in the address bar now: copy it from there.");

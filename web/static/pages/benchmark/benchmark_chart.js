@@ -82,7 +82,7 @@ function bar({ median, low, high, whose }, x, y, scale, colour) {
 /** All numbers as a table; with another's result its median, and how many times as fast this device is. */
 export function numbers(own, other, titles) {
   const beside = new Map((other?.rows ?? []).map((row) => [`${row.model} ${row.backend}`, row]));
-  const columns = ["Model", "Backend", "Median", "Middle half", "Least", "Runs", "First run", "Compiled in", ...(other ? ["Other’s median", "Other ÷ own"] : [])];
+  const columns = ["Model", "Backend", "Median", "Middle half", "Minimum", "Runs", "First run", "Compiled in", ...(other ? ["Other’s median", "Other ÷ own"] : [])];
   const rows = (own?.rows ?? []).map((row) => {
     const theirs = beside.get(`${row.model} ${row.backend}`);
     const title = titles[row.backend] ?? row.backend;

@@ -60,7 +60,7 @@ export function fromText(json) {
   try {
     return checked(JSON.parse(json));
   } catch (error) {
-    throw error instanceof ResultError ? error : new ResultError("The file holds no JSON.");
+    throw error instanceof ResultError ? error : new ResultError("The file is not valid JSON.");
   }
 }
 

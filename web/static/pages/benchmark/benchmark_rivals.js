@@ -14,7 +14,7 @@ export async function readRivals(index) {
   if (!index) return null;
   const url = new URL(index, document.baseURI);
   const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${index} was answered with ${answer.status}.`);
+  if (!answer.ok) throw new Error(`${index} returned ${answer.status}.`);
   const { systems, models } = await answer.json();
   const { Remote, setLimit } = await import(new URL("remote.js", url).href);
   setLimit(LIMIT_MS);
@@ -47,7 +47,7 @@ class Rivals {
 
   /** Why a system is not given a model, or "" if it is. */
   #refused(system, model) {
-    if (!model) return "this site has the model in no form that it reads";
+    if (!model) return "this site does not have the model in a format that it reads";
     if (system === "ortweb" && model.onnx) return ""; // the model, or its ONNX version
     if (!FORMATS[system].includes(model.format)) return `it reads no .${model.format} files`;
     return system === "tfjs" && !model.tfjs ? model.tfjs_why || "it lacks one of the model’s operators" : "";

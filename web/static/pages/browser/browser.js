@@ -15,24 +15,24 @@ async function abilities() {
   return [
     {
       name: "Camera", present: camera,
-      reason: camera ? "" : secure ? "No camera is connected, or this browser hides it." : "The page did not come by https.",
-      fix: camera ? "" : secure ? "Connect one, or use pictures and videos." : "Open it by https or on localhost.",
+      reason: camera ? "" : secure ? "No camera is connected, or this browser hides it." : "The page was not loaded over https.",
+      fix: camera ? "" : secure ? "Connect one, or use pictures and videos." : "Open it over https or on localhost.",
     },
     {
       name: "Video frames without copies", present: "VideoFrame" in self,
-      reason: "VideoFrame" in self ? "" : "This browser has no WebCodecs.", fix: "VideoFrame" in self ? "" : "The camera works by pictures, a little slower.",
+      reason: "VideoFrame" in self ? "" : "This browser has no WebCodecs.", fix: "VideoFrame" in self ? "" : "The camera is read picture by picture, a little slower.",
     },
     {
-      name: "Frames as they come", present: "requestVideoFrameCallback" in HTMLVideoElement.prototype,
-      reason: "requestVideoFrameCallback" in HTMLVideoElement.prototype ? "" : "This browser tells only when it paints.", fix: "",
+      name: "Video frames as they arrive", present: "requestVideoFrameCallback" in HTMLVideoElement.prototype,
+      reason: "requestVideoFrameCallback" in HTMLVideoElement.prototype ? "" : "This browser only reports when it paints.", fix: "",
     },
     {
       name: "Storage", present: Boolean(quota), value: quota ? `${(usage / 1e6).toFixed(1)} MB used of ${(quota / 1e9).toFixed(1)} GB` : "",
-      reason: quota ? "" : "This browser does not say what may be stored.", fix: quota ? "" : "A private window may be the reason: later visits start as slowly as the first.",
+      reason: quota ? "" : "This browser does not report its storage limit.", fix: quota ? "" : "This may be a private window: later visits start as slowly as the first.",
     },
     {
       name: "Service worker", present: Boolean(navigator.serviceWorker),
-      reason: navigator.serviceWorker ? "" : "This browser or window has none.", fix: navigator.serviceWorker ? "" : "Open the site in a normal window by https or on localhost.",
+      reason: navigator.serviceWorker ? "" : "This browser or window has none.", fix: navigator.serviceWorker ? "" : "Open the site in a normal window over https or on localhost.",
     },
   ];
 }
@@ -50,8 +50,8 @@ async function sayKept({ home }) {
   }
   const list = [...addresses].sort().map((address) => (address === "" ? "the home page" : address.replace(/\/$/, "")));
   byId("kept").textContent = list.length
-    ? `These pages open here without a network: ${list.join(", ")}. Others follow once they have been visited.`
-    : "No page is kept yet. A page is kept a few seconds after its first result; then it opens without a network.";
+    ? `These pages open here without a network: ${list.join(", ")}. Others are added once they have been visited.`
+    : "No page has been saved yet. A page is saved a few seconds after its first result; then it opens without a network.";
 }
 
 addEventListener("beforeinstallprompt", (event) => {

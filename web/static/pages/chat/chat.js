@@ -92,14 +92,14 @@ async function open(source) {
     opening = source;
     byId("facts").replaceChildren(...Object.entries(factsOf(model)).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
     await showStored().catch(fail);
-    const unkept = source.name && !stored.complete ? " This browser has no room for its weights: the next visit fetches them again." : "";
+    const unkept = source.name && !stored.complete ? " This browser has no room to store the weights: the next visit downloads them again." : "";
     showWork(null, `The model is ready.${unkept}`);
   } catch (error) {
     model = null;
     byId("facts").replaceChildren();
     fail(error);
     await showStored().catch(fail);
-    showWork(null, error.code === "stopped" ? "Stopped. What has come is kept: opening the model goes on from there." : "No model is open.");
+    showWork(null, error.code === "stopped" ? "Stopped. What was downloaded is kept: opening the model continues from there." : "No model is open.");
   } finally {
     answering = false;
     allow();
@@ -148,7 +148,7 @@ async function send(content, retried = false) {
     if (!retried && RETRIED.includes(error.code) && engine) unanswered = content;
     else byId("message-to-send").value ||= content;
     fail(error);
-    showWork(null, unanswered ? "The answer is begun again when the model is open." : "No answer came: the message is below.");
+    showWork(null, unanswered ? "The answer starts over once the model is open." : "No answer: see the message below.");
   } finally {
     reply = null;
     answering = false;

@@ -38,7 +38,7 @@ export function offer(messages, { again, change }) {
   [...byId("chat").children].forEach((said, i) => {
     const { role, content } = messages[i] ?? {};
     const latest = i >= messages.length - 2;
-    const made = role === "assistant" ? [copyButton("link", () => content, said.querySelector(".said")), ...(latest ? [button("Write again", again)] : [])] : role && latest ? [button("Edit", change)] : [];
+    const made = role === "assistant" ? [copyButton("link", () => content, said.querySelector(".said")), ...(latest ? [button("Regenerate", again)] : [])] : role && latest ? [button("Edit", change)] : [];
     said.querySelector(".actions")?.remove();
     if (made.length) following(() => said.append(el("div", { class: "actions" }, made)));
   });

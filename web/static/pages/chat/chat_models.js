@@ -1,6 +1,6 @@
 // How the chat's models are opened, and what is said of the weights that the browser keeps.
 
-const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is fetching its file, which this one waits for" };
+const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is downloading its file; this tab waits for it" };
 const FINAL = ["device-lost", "engine-died", "engine-silent", "out-of-memory", "stopped"]; // which fetched weights would not help
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -18,7 +18,7 @@ export async function openModel(calls, source, { backend, kept }, step) {
 
 /** What the browser keeps. */
 export function storedText({ complete, bytes }) {
-  const whole = complete ? "The weights are kept in this browser" : "A part of the weights is kept in this browser, the rest is fetched when you open the model";
+  const whole = complete ? "The weights are stored in this browser" : "Some of the weights are stored in this browser; the rest is downloaded when you open the model";
   return `${whole}: ${megabytes(bytes)}.`;
 }
 
@@ -26,11 +26,11 @@ export function storedText({ complete, bytes }) {
 export async function roomText() {
   const { quota } = (await navigator.storage?.estimate?.()) ?? {};
   const memory = navigator.deviceMemory ? ` This browser reports ${navigator.deviceMemory} GB of memory.` : ""; // Chromium's; rounded, and capped for privacy
-  return `WebAssembly addresses 4 GB, for a model and its cache together.${memory}${quota ? ` It may keep ${(quota / 1e9).toFixed(1)} GB of weights.` : ""}`;
+  return `WebAssembly can address 4 GB, for a model and its cache together.${memory}${quota ? ` It can store ${(quota / 1e9).toFixed(1)} GB of weights.` : ""}`;
 }
 
 /** What was freed, and what was not. */
 export function freedText(freed, { bytes }, model) {
-  const left = bytes ? ` ${megabytes(bytes)} stay: another tab is at them. Close it, then delete them.` : "";
-  return `${megabytes(freed)} were freed.${left}${model ? " The open model stays until you leave." : ""}`;
+  const left = bytes ? ` ${megabytes(bytes)} remain: another tab is using them. Close it, then delete them.` : "";
+  return `${megabytes(freed)} were freed.${left}${model ? " The open model stays in memory until you leave." : ""}`;
 }

@@ -100,3 +100,10 @@ for (const card of cards) {
   if (known) card.querySelector("[data-speed]").textContent = `${known.ms.toFixed(1)} ms here on ${known.backend}`;
 }
 tellMissing().catch(() => {}); // the pages themselves say so, too
+
+/** Loads the samples below the window too, once the page stands still: a print or screenshot of all of it has no empty cards. */
+function loadSamples() {
+  for (const sample of document.querySelectorAll(".shot img")) sample.loading = "eager";
+}
+addEventListener("beforeprint", loadSamples);
+if (!navigator.connection?.saveData) (self.requestIdleCallback ?? setTimeout)(loadSamples);

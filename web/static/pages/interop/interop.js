@@ -13,7 +13,7 @@ const TITLES = {
   chained_builtin: "4, two layers",
   unread: "4, nothing read back, of ten in a row",
 };
-const COLUMNS = ["Test", "Median", "Least", "Largest difference"];
+const COLUMNS = ["Test", "Median", "Minimum", "Largest difference"];
 const PAIRS = [
   ["host", "shared", "Sharing the buffer instead of reading it back: test 2 takes {} test 3’s time."],
   ["chained_host", "chained_shared", "With two layers each: {} its time."],
@@ -68,7 +68,7 @@ function end(text) {
 }
 
 function heard({ data: { step, part, device, rows, error } }) {
-  if (error) return end(`The tests cannot go on: ${error}`);
+  if (error) return end(`The tests cannot continue: ${error}`);
   if (rows) show(rows);
   if (part) byId("work").value = part;
   if (step) return say(byId("status"), step);

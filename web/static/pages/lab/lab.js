@@ -1,4 +1,4 @@
-// The page "Lab of devices": this browser becomes a device when its user agrees, and what the lab measured is shown.
+// The page "Device lab": this browser becomes a device when its user agrees, and what the lab measured is shown.
 
 import { byId, download, el, say } from "../../ui/dom.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
@@ -59,15 +59,15 @@ function lost(error) {
 }
 
 function join() {
-  say(byId("status"), "Entering the lab …");
+  say(byId("status"), "Connecting to the lab …");
   device = new LabDevice(calls, { token, name: byId("name").value, about: about() }, {
     here: (name) => {
-      say(byId("status"), `In the lab as “${name}”; no program drives it.`);
+      say(byId("status"), `In the lab as “${name}”; no program controls it.`);
       root.dataset.webinferDevice = JSON.stringify({ name });
       look();
     },
     driven: (by) => {
-      say(byId("status"), by === null ? "No program drives this device now." : `A program at ${by} drives this device.`);
+      say(byId("status"), by === null ? "No program controls this device now." : `A program at ${by} controls this device.`);
       root.dataset.webinferDriven = JSON.stringify({ by });
     },
     asked: (action, fields) => {
@@ -99,7 +99,7 @@ function leave() {
   agreed = false;
   delete root.dataset.webinferDevice;
   showState();
-  say(byId("status"), "This browser is not a device any more.");
+  say(byId("status"), "This browser is no longer a device.");
   setTimeout(look, GOING_MS);
 }
 

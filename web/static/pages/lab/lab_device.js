@@ -30,7 +30,7 @@ export class LabDevice {
     this.#socket.onmessage = ({ data }) => this.#hear(read(data));
     this.#socket.onclose = ({ code }) => {
       const why = code === 1009 ? "a message was larger than the lab allows" : "the connection to the lab ended";
-      this.#ended(this.#told ?? { code: "lab", message: `This browser is not a device any more: ${why}.` });
+      this.#ended(this.#told ?? { code: "lab", message: `This browser is no longer a device: ${why}.` });
     };
   }
 
@@ -66,7 +66,7 @@ export class LabDevice {
     this.#stepped = -Infinity; // what begins is told at once
     this.#on.asked(action, fields);
     try {
-      if (!MAY.has(action)) throw Object.assign(new Error(`a device does nothing called “${action}” for programs`), { code: "input" });
+      if (!MAY.has(action)) throw Object.assign(new Error(`a device has no action called “${action}”`), { code: "input" });
       const { buffers, ...answer } = await this.#calls.ask(action, fields, (step) => this.#step(id, action, step));
       this.#send({ type: "answer", id, answer }, buffers);
       this.#on?.answered(null);

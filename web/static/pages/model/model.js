@@ -141,7 +141,7 @@ async function open({ address, ...source }) {
 /** Asks which of several models is meant. */
 function chooseMember(source, { name, members }) {
   const links = members.map((member) => el("li", {}, el("button", { type: "button", class: "link", text: member, on: { click: () => open({ ...source, member }).catch(fail) } })));
-  byId("members-title").textContent = `Several models are in ${name}`;
+  byId("members-title").textContent = `${name} contains several models`;
   byId("members").replaceChildren(...links);
   byId("members-box").hidden = false;
   workspace.wait("");

@@ -21,11 +21,11 @@ const READABLE = "Download the file and drop it on this page instead.";
 export function addressOf(text) {
   const hub = /^hf:(?:\/\/)?([\w.-]+\/[\w.-]+?)(?:@([\w./-]+?))?\/(.+)$/.exec(text.trim());
   const written = hub ? `${HUB}/${hub[1]}/resolve/${encodeURIComponent(hub[2] ?? "main")}/${hub[3]}` : text.trim();
-  if (!URL.canParse(written, location.href) || !/^(https?:|\/|\.)/.test(written)) throw new AddressError("address", `“${text}” is not a web address. It begins with https://, or with hf: for a file of the model hub: hf:owner/name/file.`);
+  if (!URL.canParse(written, location.href) || !/^(https?:|\/|\.)/.test(written)) throw new AddressError("address", `“${text}” is not a web address. An address starts with https://, or with hf: for a file on the Hugging Face Hub: hf:owner/name/file.`);
   const url = new URL(written, location.href);
   if (url.origin === HUB) url.pathname = url.pathname.replace("/blob/", "/resolve/");
   const secret = url.origin === location.origin || url.protocol === "https:" || LOCAL.includes(url.hostname);
-  if (!secret) throw new AddressError("address", `${url.host} is asked over http, which this page may not do. Try the same address with https://. ${READABLE}`);
+  if (!secret) throw new AddressError("address", `${url.host} uses http, which this page is not allowed to load. Try the same address with https://. ${READABLE}`);
   return url;
 }
 
@@ -51,7 +51,7 @@ async function answerOf(url, signal) {
   } catch (error) {
     if (signal.aborted) throw error;
     if (!navigator.onLine) throw new AddressError("model-missing", "This device is offline. Connect to a network and try again.");
-    throw new AddressError("cross-origin", `The browser could not read ${url.href}. It does not tell pages why. Either ${url.host} cannot be reached, or it does not allow other sites to read its files: `
+    throw new AddressError("cross-origin", `The browser could not read ${url.href}. The browser does not tell pages why. Either ${url.host} cannot be reached, or it does not allow other sites to read its files: `
       + `for that it has to send the header Access-Control-Allow-Origin (CORS). ${READABLE}`);
   }
 }
@@ -92,9 +92,9 @@ async function watchedBytes(url, stop, step) {
     return await bytesAt(url, AbortSignal.any([stop, stalled.signal]), moved);
   } catch (error) {
     if (stop.aborted) throw new AddressError("stopped", "The download was stopped.");
-    if (stalled.signal.aborted) throw new AddressError("model-missing", `Nothing has come from ${url.host} for ${STALL_MS / 1000} seconds. Try again later.`);
+    if (stalled.signal.aborted) throw new AddressError("model-missing", `No data has arrived from ${url.host} for ${STALL_MS / 1000} seconds. Try again later.`);
     if (error instanceof AddressError) throw error;
-    throw new AddressError("model-missing", `The download of ${fileName(url)} broke off: ${error.message}. Try again.`);
+    throw new AddressError("model-missing", `The download of ${fileName(url)} was interrupted: ${error.message}. Try again.`);
   } finally {
     clearTimeout(timer);
   }

@@ -44,7 +44,7 @@ export function showComparison({ ok, backend, against, differences }, graph, tol
     : ok
       ? el("p", { class: "good", text: `${backend} and ${against} agree on ${counted(differences.length, "tensor")}: none differs by more than ${tolerance} of its range.` })
       : el("p", { class: "bad" }, `${backend} and ${against} differ first at `, name(first), `: by ${short(first.max_abs)}, ${short(first.relative)} of its range. ${counted(off.length, "tensor")} of ${differences.length} ${off.length === 1 ? "differs" : "differ"} by more than ${tolerance}.`);
-  fill("Comparison of the backends", verdict, table("The largest differences", ["Largest differences", "At most", "Of its range", "Verdict"], rows));
+  fill("Comparison of the backends", verdict, table("The largest differences", ["Largest differences", "Maximum", "Of its range", "Verdict"], rows));
 }
 
 function fill(title, text, made) {

@@ -98,7 +98,7 @@ export class Comparison {
 }
 
 function summary(told, { nodes, weights, sha256 }) {
-  if (told.sha256 === sha256) return "Both are the same file.";
+  if (told.sha256 === sha256) return "Both files are identical.";
   const parts = [counted(nodes.same, "operator") + " the same", `${nodes.changed.length} changed`, `${nodes.removed.length} removed`, `${nodes.added.length} added`];
   const held = weights.error ? [] : [`${counted(weights.same, "weight")} the same`, `${weights.differ.length} differ`];
   const unread = weights.unread ? ` ${counted(weights.unread, "weight")} could not be read.` : "";

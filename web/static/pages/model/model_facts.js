@@ -57,7 +57,7 @@ export function showPlans(plans, titles, compiling = "") {
   const rows = Object.entries(plans).map(([backend, plan]) => {
     const error = plan.error;
     const row = el("li", { class: error ? "absent" : "present" }, el("strong", { text: titles[backend] ?? backend }), " ");
-    if (error) row.append(el("span", { class: "value", text: error.problems?.length ? `${counted(error.problems.length, "thing")} unsupported` : error.message }));
+    if (error) row.append(el("span", { class: "value", text: error.problems?.length ? `${counted(error.problems.length, "feature")} unsupported` : error.message }));
     else if (plan.open) row.append(el("span", { class: "value", text: "waits for the sizes of its inputs" }));
     else row.append(el("span", { class: "value", text: planned(plan) }));
     if (error?.problems?.length) row.append(el("ul", { class: "problems" }, error.problems.map((text) => el("li", { text }))));

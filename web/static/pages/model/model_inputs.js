@@ -59,7 +59,7 @@ class InputRow {
     const name = `input-${number}`;
     const kinds = [["noise", "Noise"], ["zeros", "Zeros"], ...(this.#takesPictures() ? [["picture", "Picture"]] : []), ["npy", ".npy file"]];
     this.#kind = el("select", { id: name }, kinds.map(([value, text]) => el("option", { value, text })));
-    this.#range = el("select", { "aria-label": `Pixels of ${info.name} become` }, Object.keys(RANGES).map((text) => el("option", { text })));
+    this.#range = el("select", { "aria-label": `Range of pixel values for ${info.name}` }, Object.keys(RANGES).map((text) => el("option", { text })));
     this.#picker = el("input", { type: "file", "aria-label": `File for ${info.name}` });
     this.#note = el("span", { class: "quiet" });
     const type = `${info.dtype} [${info.shape.join(", ")}]`;

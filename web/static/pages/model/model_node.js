@@ -44,7 +44,7 @@ function steps(node, { rows, fixed }, times) {
   if (!own.length) {
     const why = fixed.includes(node)
       ? "Computed once, when the model is loaded."
-      : "No step of its own: its result is another view of the same bytes, or the step of another node computes it too.";
+      : "No step of its own: its result is a view of the same bytes, or another node's step computes it too.";
     return [el("p", { class: "quiet", text: why })];
   }
   return own.map((row) => el("div", { class: "step-of" },
@@ -80,7 +80,7 @@ function aboutFile(number, { file, graph, origins, error, show }) {
   }
   if (!origins) return [];
   const { nodes, own: itself } = runsOf(number, file, origins);
-  if (!nodes.length) return pair("As it runs", el("p", { class: "quiet", text: "Not there any more: known when the model is loaded, or not needed." }));
+  if (!nodes.length) return pair("As it runs", el("p", { class: "quiet", text: "No longer there: computed when the model was loaded, or not needed." }));
   const links = nodes.map((node) => el("button", { type: "button", class: "link", text: `${graph.nodes[node].op} (node ${node})`, on: { click: () => show("run", node) } }));
   return pair("As it runs", itself ? [] : el("p", { class: "quiet", text: "Part of another node:" }), links);
 }

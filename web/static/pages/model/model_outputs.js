@@ -71,7 +71,7 @@ export function valueCard({ name, dtype, shape, data }) {
   const save = el("button", { type: "button", text: "Download .npy", on: { click: () => download(file, writeNpy({ dtype, shape, data })) } });
   const card = el("article", { class: "output" }, el("h3", { text: name }), el("p", { class: "quiet", text: `${dtype} [${shape.join(", ")}], ${counted(elements.length, "element")}` }));
   if (elements.length) {
-    const range = about.others === elements.length ? "no finite number" : `${short(about.least)} to ${short(about.most)}, on average ${short(about.mean)}, standard deviation ${short(about.deviation)}`;
+    const range = about.others === elements.length ? "not finite" : `${short(about.least)} to ${short(about.most)}, on average ${short(about.mean)}, standard deviation ${short(about.deviation)}`;
     const first = [...elements.slice(0, FIRST)].map(short).join(", ");
     const top = largest(elements, TOP);
     card.append(
@@ -80,7 +80,7 @@ export function valueCard({ name, dtype, shape, data }) {
         ...(about.zeros ? [el("dt", { text: "Zeros" }), el("dd", { text: `${about.zeros.toLocaleString("en")}, ${shareOf(about.zeros / elements.length)}` })] : []),
         ...(about.others ? [el("dt", { text: "Not finite" }), el("dd", { class: "bad", text: counted(about.others, "element") })] : []),
         el("dt", { text: "First" }), el("dd", {}, el("code", { text: elements.length > FIRST ? `${first}, …` : first })),
-        el("dt", { text: "Largest" }), el("dd", { class: "largest" }, top.flatMap(([at, value]) => [el("code", { text: placeOf(at, shape) }), el("code", { text: short(value) })]))),
+        el("dt", { text: "Maximum" }), el("dd", { class: "largest" }, top.flatMap(([at, value]) => [el("code", { text: placeOf(at, shape) }), el("code", { text: short(value) })]))),
       histogram(about));
   }
   card.append(el("div", { class: "row" }, save));
@@ -91,7 +91,7 @@ export function valueCard({ name, dtype, shape, data }) {
 export function showOutputs({ ms, backend, outputs, buffers }, times) {
   byId("outputs").replaceChildren(...outputs.map((one, at) => valueCard({ ...one, data: buffers[at] })));
   const middle = [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
-  say(byId("status"), `Ran on ${backend} in ${milliseconds(ms)}; ${milliseconds(middle)} is the median of ${counted(times.length, "run")} after it.`);
+  say(byId("status"), `Ran on ${backend} in ${milliseconds(ms)}; the median of ${counted(times.length, "run")} after it is ${milliseconds(middle)}.`);
 }
 
 /** Forgets what an earlier model gave. */

@@ -135,7 +135,7 @@ export class Workspace {
     try {
       drawing = await this.#layouts.arranged(drawingOf(graph));
     } catch (error) {
-      this.wait(`The graph cannot be drawn: ${error.message}. The list has all of it.`);
+      this.wait(`The graph cannot be drawn: ${error.message}. The list shows all of it.`);
       return;
     }
     if (!drawing || graph !== this.#graph) return;

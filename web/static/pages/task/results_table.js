@@ -1,6 +1,6 @@
 // What was found as a table: a row for each thing, a column for each field that its task declares.
 
-import { el, shareOf } from "../../ui/dom.js";
+import { el, labelText, shareOf } from "../../ui/dom.js";
 
 const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
@@ -9,10 +9,11 @@ const TEXTS = { // by the field's kind
   points: (points) => `${Object.keys(points).length}`,
   landmarks: (part) => (part ? `${(part.landmarks ?? part).xyz.length / 3}` : "–"),
   text: (text) => text || "–",
-  category: ({ label, index }) => label.replaceAll("_", " ") || `class ${index}`,
+  label: (label) => labelText(label) || "–",
+  category: ({ label, index }) => labelText(label) || `class ${index}`,
   number: (number, unit) => (unit === "0..1" ? shareOf(number) : `${Number(number.toFixed(3))} ${unit}`),
 };
-const NAMING = ["category", "text"]; // kinds of fields that say what a thing is
+const NAMING = ["category", "label", "text"]; // kinds of fields that say what a thing is
 
 function cell(value, { kind, unit }) {
   const made = el("td", { text: (TEXTS[kind] ?? String)(value, unit), class: { number: "score", box: "place" }[kind] ?? "" });

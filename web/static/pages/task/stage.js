@@ -9,7 +9,7 @@ import { FileStrip } from "./file_strip.js";
 
 /** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
 function loaded(image) {
-  if (image.complete) return image.naturalWidth ? Promise.resolve() : Promise.reject(new Error("it did not come"));
+  if (image.complete) return image.naturalWidth ? Promise.resolve() : Promise.reject(new Error("it did not arrive"));
   return new Promise((resolve, reject) => {
     image.addEventListener("load", resolve, { once: true });
     image.addEventListener("error", reject, { once: true });
@@ -101,7 +101,7 @@ export class Stage {
     const timer = setInterval(() => {
       if (!this.#engine.ready || late) return; // what else is on its way is reported elsewhere
       late = true;
-      this.#miss("has not come yet");
+      this.#miss("has not arrived yet");
     }, this.#stallTimeoutMs);
     try {
       await came;
