@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 from build_scripts.judge import docstrings, sizes, tables
 from build_scripts.kernels import step as setup_kernels
@@ -23,17 +24,20 @@ RING_0 = (
 )
 
 
-def static_stages(fix: bool = False) -> list[Stage]:
-    """Format, lint, types, sizes, docstrings and tables; with `fix` what can be repaired is."""
-    python = sys.executable
+def static_stages(fix: bool = False, ahead: bool = False) -> list[Stage]:
+    """Format, lint, types, sizes, docstrings and tables; with `fix` what can be repaired is.
+
+    With `ahead` those that read nothing but sources begin at once, beside whatever the caller does before their turn.
+    """
+    python, run = sys.executable, begun if ahead else _deferred
     formatter = [python, "-m", "ruff", "format", "--output-format=concise", *([] if fix else ["--check"]), "."]
     linter = [python, "-m", "ruff", "check", "--output-format=concise", *(["--fix"] if fix else []), "."]
     return [
-        Stage("format", lambda: command(formatter)),
-        Stage("lint", lambda: command(linter)),
-        Stage("types", lambda: command([python, "-m", "mypy"])),
+        Stage("format", run(formatter)),
+        Stage("lint", run(linter)),
+        Stage("types", run([python, "-m", "mypy"])),
         Stage("sizes", lambda: sizes.run([])),
-        Stage("docstrings", lambda: docstrings.run([])),
+        Stage("docstrings", run([python, "-m", docstrings.__name__])),
         Stage("tables", lambda: tables.run(["--write"] if fix else [])),
     ]
 
@@ -41,6 +45,22 @@ def static_stages(fix: bool = False) -> list[Stage]:
 def command(arguments: list[str]) -> int:
     """The exit status of a command that runs in the checkout and prints as it likes."""
     return subprocess.run(arguments, cwd=ROOT).returncode
+
+
+def _deferred(arguments: list[str]) -> Callable[[], int]:
+    return lambda: command(arguments)
+
+
+def begun(arguments: list[str]) -> Callable[[], int]:
+    """Begins a command; what is returned waits for its end, prints what it said and gives its exit status."""
+    process = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def end() -> int:
+        said, _ = process.communicate()
+        print(said, end="", flush=True)
+        return process.returncode
+
+    return end
 
 
 def run(argv: list[str]) -> int:

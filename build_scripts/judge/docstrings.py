@@ -137,3 +137,7 @@ def run(argv: list[str]) -> int:
         print(f"{count:5}  {room}")
     print(f"docstrings: {len(found)} public definitions have none, {limit} are allowed")
     return 0 if len(found) <= limit else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(run(sys.argv[1:]))

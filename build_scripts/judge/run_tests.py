@@ -4,7 +4,7 @@ import argparse
 import importlib
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from build_scripts.errors import BuildError
@@ -36,19 +36,25 @@ def run(argv: list[str]) -> int:
         "--every-browser", action="store_true", help="install Firefox and WebKitGTK where they are missing"
     )
     options = parser.parse_args(argv)
-    with one_at_a_time(BUILD, "build_scripts command"), ThreadPoolExecutor(1) as beside:
+    wanted = options.ring or ["static", *RINGS]
+    checks: list[Future[list[Stage]]] = []
+    with one_at_a_time(BUILD, "build_scripts command"), ThreadPoolExecutor(2) as beside:
         installed = beside.submit(
             _install, options.every_browser
         )  # waits for the network while kernels are compiled, and the other way round
-        set_up()
+
+        def begin_checks() -> None:  # the steps after the kernels keep one core busy, mypy the other
+            if "static" in wanted:
+                checks.append(beside.submit(_static_stages, installed))
+
+        set_up(begin_checks)
         browser = installed.result()
+        stages = checks[0].result() if checks else []
     print(f"  chromium       {browser}")
     os.environ["WEBINFER_CI"] = "1"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process that tests start compiles the engine
     os.environ[other_browsers.EXPECTED] = "1" if options.every_browser else ""
     os.environ[chromium.OVERRIDE] = str(browser)
-    wanted = options.ring or ["static", *RINGS]
-    stages = static_stages() if "static" in wanted else []
     stages += [Stage(name, lambda name=name: _pytest(name)) for name in RINGS if name in wanted]  # type: ignore[misc]
     return run_stages(stages)
 
@@ -62,6 +68,12 @@ def _install(every_browser: bool) -> Path:
     if every_browser:
         other_browsers.install()
     return chromium.chromium()
+
+
+def _static_stages(installed: Future[Path]) -> list[Stage]:
+    """The static checks, begun as soon as their packages are installed."""
+    installed.result()
+    return static_stages(ahead=True)
 
 
 def _pytest(ring: str) -> int:

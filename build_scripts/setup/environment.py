@@ -80,15 +80,17 @@ def _install(group: str) -> None:
     Raises: BuildError if pip cannot, and if a file has another hash
     """
     locked = requirements_file(group)
+    # Most of what comes is never imported, and Python compiles what is; unless it must not write what it compiled.
+    install = ("install",) if sys.dont_write_bytecode else ("install", "--no-compile")
     if os.environ.get(UNCHECKED):
         print(f"  {'':14} ${UNCHECKED} is set: versions are pinned, but no file is checked by its hash")
         with tempfile.TemporaryDirectory() as folder:
             versions = Path(folder) / locked.name
             versions.write_text("".join(f"{line}\n" for line in pinned_versions(locked.read_text())))
-            pip("install", "--requirement", str(versions))
+            pip(*install, "--requirement", str(versions))
         return
     try:
-        pip("install", "--require-hashes", "--requirement", str(locked))
+        pip(*install, "--require-hashes", "--requirement", str(locked))
     except BuildError as error:
         series = f"Python {_python_series()} on {platform.system()} {platform.machine()}"
         raise BuildError(

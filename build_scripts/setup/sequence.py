@@ -1,6 +1,7 @@
 """Everything between a fresh clone and a site that can be served, after .venv stands."""
 
 import time
+from collections.abc import Callable
 
 from build_scripts.kernels.step import kernels_step
 from build_scripts.options import switches
@@ -29,13 +30,18 @@ STEPS = (
 )
 
 
-def set_up() -> None:
-    """Runs the steps that are needed; each is described only when its turn comes, after those it reads from."""
+def set_up(kernels_are_built: Callable[[], None] = lambda: None) -> None:
+    """Runs the steps that are needed; each is described only when its turn comes, after those it reads from.
+
+    `kernels_are_built` is called when all modules that are generated into the engine are there.
+    """
     begin = time.monotonic()
     for step in STEPS:
         run_steps([step()])
         if step is npm_step:
             compress_ahead()
+        elif step is kernels_step:
+            kernels_are_built()
     print(f"  set up in {time.monotonic() - begin:.1f} s")
 
 
