@@ -18,6 +18,7 @@ from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
 from webinfer.errors import LimitError  # noqa: E402
 from webinfer.session import stages, turns  # noqa: E402
 
+LONG = 2000  # rows that a loop of few turns reads
 SIZE = 5000  # elements from which a branch is worth a look at its condition
 X = np.float32([1, 2, 3])
 NUMBERS = {"two": np.float32(2), "one": np.float32(1), "limit": np.float32(50), "zero": np.array(0),
@@ -271,16 +272,21 @@ def _cells() -> bytes:
 def test_what_turns_carry_stays_in_the_kernels_memory(
     backend: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, runs, run = _cells(), list[str](), LoadedPlan.run_at_once
+    data, runs, run, area = _cells(), list[str](), LoadedPlan.run_at_once, LoadedPlan.area
 
     def counted(plan: LoadedPlan, inputs: Any) -> Any:
         runs.append(plan.layout.name)
         return run(plan, inputs)
 
+    def measured(plan: LoadedPlan, nbytes: int) -> int:
+        assert nbytes < LONG * 6 * 4, "what all turns read alike is copied"
+        return area(plan, nbytes)
+
     monkeypatch.setattr(LoadedPlan, "run_at_once", counted)
+    monkeypatch.setattr(LoadedPlan, "area", measured)
 
     async def work(session: webinfer.Session) -> None:
-        for n, most in ((9, 9), (9, 4), (5, 5), (9, 9), (30, 17), (3, 1)):
+        for n, most in ((9, 9), (9, 4), (5, 5), (9, 9), (30, 17), (3, 1), (LONG, 5)):
             inputs = {"x": DRAW.normal(size=(n, 6)).astype("f4"), "most": np.array(most)}
             runs.clear()
             found = await session.run(inputs)

@@ -278,12 +278,13 @@ class Graph:
     `outer` are the element types, by name, of those inputs and outputs that users see in another type than kernels do.
     `resident` values lie in an executor from run to run, and nodes change them in place. `parts` are the numbers of
     nodes at which parts end that run one at a time; without any, all nodes are one. With `clamps_positions` a position
-    outside its axis means the nearest element, as WebNN says; else it is an error where it is known before a run.
+    outside its axis means the nearest element, as WebNN says; else it is an error where it is known before a run. With
+    `keeps_inputs` an executor shall leave inputs as they are during a run: the next one, a loop's turn, may read them.
     """
 
     __slots__ = (
-        "clamps_positions", "format", "inputs", "metadata", "name", "nodes", "notes", "outer", "outputs", "parts",
-        "resident", "states",
+        "clamps_positions", "format", "inputs", "keeps_inputs", "metadata", "name", "nodes", "notes", "outer",
+        "outputs", "parts", "resident", "states",
     )  # fmt: skip
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
@@ -294,7 +295,7 @@ class Graph:
         self.states: list[State] = []
         self.resident: list[Value] = []
         self.parts: list[int] = []
-        self.clamps_positions = False
+        self.clamps_positions = self.keeps_inputs = False
         self.outer: dict[str, DType] = {}
         self.notes: list[str] = []  # for people: how the model is computed, where there is a choice
         self.format, self.metadata = "", dict[str, str]()  # of the file it was read from, for tasks that extend it

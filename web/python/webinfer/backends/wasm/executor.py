@@ -94,6 +94,12 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
         outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
         for _, ref in outputs:
             builder.keep_alive(ref, len(self._steps))
+        self._unchanged = frozenset[str]()  # inputs that a run leaves as they are
+        if graph.keeps_inputs:
+            written = {target.block for writes in builder.run_part.writes for target, _ in writes}
+            for _, ref in inputs:
+                builder.keep_alive(ref, len(self._steps))
+            self._unchanged = frozenset(v.name for v, ref in inputs if ref.block not in written)
         self._refs = {
             v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size and v not in builder.ends
         }
@@ -121,7 +127,7 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
         """CarriedTurns of a loop whose turn the graph is."""
         from webinfer.backends.wasm.turns import CarriedTurns  # few models have loops, and pages start without
 
-        return CarriedTurns(self, inputs, carried, shown)
+        return CarriedTurns(self, inputs, carried, shown, self._unchanged)
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
         """The named outputs of one part of the graph: its steps up to the last one that they or the residents need."""

@@ -1,13 +1,13 @@
 """A loop's turns: what they carry goes from one to the next inside the kernels' memory, not through the host.
 
-The plan's program is put between copies: everything that a turn reads is copied from where it is held to the plan's
-inputs, whose places later steps may use for other things, and the next state back to where it is held.
+The plan's program is put between copies: what turns carry is copied from where it is held to the plan's inputs, and the
+next state back to where it is held. What all turns read alike is written to the plan's inputs once.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from webinfer.backends.wasm.kernel_table import KERNELS
@@ -21,13 +21,18 @@ COPY, NEST_BYTES = "b8_copy", 16  # of one row: its rank, its bytes and two stri
 class CarriedTurns:
     """The turns of a loop on the kernels of its turn's plan. Nothing else may run there before the last one."""
 
-    def __init__(self, plan: LoadedPlan, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]):
+    def __init__(
+        self, plan: LoadedPlan, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str],
+        unchanged: Set[str],
+    ) -> None:  # fmt: skip
         """`carried` maps outputs to the inputs that they are in the next turn; `shown` are outputs to read each turn.
 
-        The first input is the turn's number.
+        The first input is the turn's number. A run leaves the inputs `unchanged` as they are.
         """
         self._plan, layout = plan, plan.layout
         number, *others = layout.inputs
+        alike = [place for place in others if place.name in unchanged - {*carried.values()}]
+        others = [place for place in others if place not in alike]
         ends = {place.name: place for place in layout.outputs}
         held, at = dict[str, Block](), 0
         for place in others:
@@ -53,6 +58,9 @@ class CarriedTurns:
         self._held = {name: block.address for name, block in held.items()}
         self._types = {place.name: place.type for place in others}
         plan.kernels.write(self._program, text)
+        for place in alike:
+            if place.type.nbytes:
+                plan.kernels.write(place.address, inputs[place.name])
         for name, address in self._held.items():
             if self._types[name].nbytes:
                 plan.kernels.write(address, inputs[name])

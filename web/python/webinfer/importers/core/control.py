@@ -130,6 +130,7 @@ def repeat(op: BaseOperation, most: Value | None, state: list[Value], turn: Turn
     if found is None:
         first = [op.scalar_of(ENDLESS, DType.INT64) if most is None else most, *state, *others]
         graph = Graph(f"{writer.graph.name}, a turn of {op.what}", [*inputs, *others.values()], ends, nodes)
+        graph.keeps_inputs = True
         raise writer.unknown(first, (loop, -1), DynamicLoop(graph, len(state), tuple(names)))
     return [writer.carry(name, type) for name, type in zip(names, found, strict=True)]
 
