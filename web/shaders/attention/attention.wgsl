@@ -170,12 +170,10 @@ fn compute(unit: u32, local: u32) {
         $$ if skips
         // Hidden is what weighs nothing, whatever its logit: -inf, or a very low number beside a logit that is none.
         $$ for i in range(per_rows)
-        {
-            $$ for j in range(quads_keys)
-            let m = mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
-            if (!hides(m, top{{ i }} > HIGH)) { visible = first + 1u; }
-            $$ endfor
-        }
+        $$ for j in range(quads_keys)
+        let m{{ i }}_{{ j }} = mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
+        if (!hides(m{{ i }}_{{ j }}, top{{ i }} > HIGH)) { visible = first + 1u; }
+        $$ endfor
         $$ endfor
         if (workgroupUniformLoad(&visible) != first + 1u) {
             $$ for b in range(k_loads)
@@ -251,7 +249,7 @@ fn compute(unit: u32, local: u32) {
         $$ if masked
         $$ for i in range(per_rows)
         $$ for j in range(quads_keys)
-        s{{ i }}_{{ j }} += mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
+        s{{ i }}_{{ j }} += {{ "m%d_%d" % (i, j) if skips else "mask_quad(at_mask%d, first + 4u * (tx + %du * TX))" % (i, j) }};
         $$ endfor
         $$ endfor
         $$ endif

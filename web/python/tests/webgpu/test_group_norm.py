@@ -75,6 +75,29 @@ def test_the_norm_of_groups_of_channels_is_three_dispatches(
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
 
+def test_few_long_rows_are_shared_by_several_workgroups() -> None:
+    RingTarget("webgpu").demand()
+    c = Chain(3, 1 << 14)
+    c.op("layer_norm", c.x, attrs=LayerNormAttrs(1, 1e-3))
+    graph = c.graph()
+    assert shaders(graph) == FUSED
+    data = (3 + RNG.uniform(-1, 5, (3, 1 << 14))).astype(np.float32)
+    want, got = (run(outputs_of(backend, graph, disguised(), data)) for backend in (reference, webgpu))
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "how"), [((3, 1 << 13), {}), ((200, 1 << 14), {}), ((3, 1 << 14), {"centred": False})]
+)
+def test_other_rows_have_a_workgroup_each(shape: tuple[int, int], how: dict[str, bool]) -> None:
+    c = Chain(*shape)
+    c.op("layer_norm", c.x, attrs=LayerNormAttrs(1, 1e-3, **how))
+    assert shaders(c.graph()) == ["layer_norm"]
+    scaled = Chain(3, 1 << 14)
+    scaled.op("layer_norm", scaled.x, scaled.signed(1 << 14), attrs=LayerNormAttrs(1, 1e-3))
+    assert shaders(scaled.graph()) == ["layer_norm"], "a row of factors is as long"
+
+
 def test_a_large_mean_takes_nothing_from_the_deviation() -> None:
     RingTarget("webgpu").demand()
     graph, _ = group_norm((1, 20, 20, 8), 2)

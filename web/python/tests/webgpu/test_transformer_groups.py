@@ -26,7 +26,7 @@ from webinfer.ops import OPS
 from webinfer.ops.attention import AttentionAttrs
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.matmul import MatmulAttrs
-from webinfer.ops.movement import ReshapeAttrs
+from webinfer.ops.movement import ReshapeAttrs, SliceAttrs, TransposeAttrs
 
 RNG = np.random.default_rng(36)
 INSIDE = (True,) * 4
@@ -92,6 +92,56 @@ def test_products_that_something_else_reads_stay_apart() -> None:
     attend(odd, *(heads_of(odd, odd.x, 2, 6) for _ in range(3)))
     assert len(shaders(odd.graph())) == 4, "rows are not whole quads"
     check(odd.graph())
+
+
+def part_of(c: Chain, x: Value, axis: int, at: int, *shape: int) -> Value:
+    """The elements of x at one position of an axis, in this shape."""
+    sizes = tuple(1 if i == axis else n for i, n in enumerate(x.type.shape))
+    starts = tuple(at if i == axis else 0 for i in range(len(sizes)))
+    return c.reshape(c.op("slice", x, attrs=SliceAttrs(starts, sizes, (1,) * len(sizes))), *shape)
+
+
+@pytest.mark.parametrize("target", [HARDWARE, SOFTWARE])
+def test_slices_of_one_product_are_read_where_they_lie(target: Target) -> None:
+    b, n, heads, depth = 2, 19, 3, 8
+    c = Chain(b, n, 3 * heads * depth)
+    whole = c.reshape(c.op("relu", c.x), b, n, 3, heads, depth)
+    attend(c, *(part_of(c, whole, 2, i, b, n, heads, depth) for i in range(3)))
+    assert shaders(c.graph(), target)[1:] == ["attention"]
+    check(c.graph())
+
+
+def test_rows_of_a_batch_alone_and_heads_around_rows_are_read_where_they_lie() -> None:
+    n, heads, depth = 21, 2, 12
+    c = Chain(n, 1, 2, heads * depth)
+    keys, values = (part_of(c, c.op("relu", c.x), 2, i, 1, n, heads, depth) for i in range(2))
+    attend(c, c.signed(1, 5, heads, depth), keys, values)
+    around = Chain(3, 2, heads, n, depth)
+    parts = (part_of(around, around.op("relu", around.x), 0, i, 2, heads, n, depth) for i in range(3))
+    around.op("attention", *parts, attrs=AttentionAttrs(0.4))
+    for graph in (c.graph(), around.graph()):
+        assert "strided_copy" not in " ".join(shaders(graph))
+        check(graph)
+
+
+@pytest.mark.parametrize("what", ["steps", "read twice", "odd first element", "heads across"])
+def test_slices_that_attention_cannot_read_are_copied(what: str) -> None:
+    n, heads, depth = 9, 2, 8
+    c = Chain(1, 2 * n + 1, heads * depth)
+    x, starts = c.op("relu", c.x), (0, 1, 0)
+    part = c.op("slice", x, attrs=SliceAttrs(starts, (1, n, heads * depth), (1, 2 if what == "steps" else 1, 1)))
+    if what == "odd first element":
+        wide = Chain(1, n, heads * depth + 4)
+        c, x = wide, wide.op("relu", wide.x)
+        part = c.op("slice", x, attrs=SliceAttrs((0, 0, 1), (1, n, heads * depth), (1, 1, 1)))
+    if what == "heads across":
+        part = c.op("transpose", c.reshape(part, 1, heads, n, depth), attrs=TransposeAttrs((0, 2, 1, 3)))
+        part = c.reshape(part, 1, n, heads * depth)
+    rows = c.reshape(part, 1, n, heads, depth)
+    attend(c, c.signed(1, 5, heads, depth), rows, c.signed(1, n, heads, depth))
+    graph = c.graph(part) if what == "read twice" else c.graph()
+    assert any("strided" in shader for shader in shaders(graph))
+    check(c.graph())
 
 
 @pytest.mark.parametrize("curve", ["gelu", "gelu_tanh"])

@@ -33,6 +33,29 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def moved_axes(
+    axes: Sequence[tuple[int, int]], shape: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...] | None:
+    """Axes (size, step) of a dense tensor of this shape, as they lie where its own axes have these strides.
+
+    None if one of them runs along several of its axes. The step of an axis of size 1 is 0.
+    """
+    dense, moved = row_major(shape), []
+    for size, step in axes:
+        if size == 1:
+            moved.append((size, 0))
+            continue
+        places = [
+            i for i, stride in enumerate(dense)
+            if shape[i] > 1 and not step % stride and (size - 1) * (step // stride) < shape[i]
+        ]  # fmt: skip
+        if not places:
+            return None
+        at = places[-1] if len(places) == 1 else max(places, key=lambda i: dense[i])
+        moved.append((size, step // dense[at] * strides[at]))
+    return tuple(moved)
+
+
 def coalesce(copy: StridedCopy) -> StridedCopy:
     """The same copy with size-1 dimensions dropped and mergeable neighbours merged."""
     dims: list[list[int]] = []

@@ -23,6 +23,7 @@ from webinfer.rewrite.rules_activations import fuse_activations
 from webinfer.rewrite.rules_affine import fold_affine, fold_scales, split_scales
 from webinfer.rewrite.rules_attention import fuse_attention
 from webinfer.rewrite.rules_epilogues import fuse_activation, fuse_channel_pad_add, fuse_residual
+from webinfer.rewrite.rules_moves import open_moves
 from webinfer.rewrite.rules_norms import fuse_layer_norm
 from webinfer.rewrite.rules_upsampling import join_uniform, sink_upsample
 from webinfer.rewrite.rules_windows import absorb_pads, merge_dilation
@@ -36,6 +37,7 @@ PIPELINE: tuple[Pass, ...] = (
     sink_dequantize,  # before moves: integers are moved as they are
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
+    open_moves,  # before transposes: they pass slices, but not gathers
     eliminate_transposes,
     merge_moves,
     join_suppressions,

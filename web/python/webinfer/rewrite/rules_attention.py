@@ -12,7 +12,7 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops import movement as mv
 from webinfer.ops import softmax as sm
-from webinfer.ops.strides import row_major
+from webinfer.ops.strides import moved_axes, row_major
 from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.matcher import rewrite, rule
 from webinfer.rewrite.patterns import MAX_WALK, Match, Number, Scalar, Variable, add, kind
@@ -90,8 +90,12 @@ def _fused(match: Match) -> list[Node] | None:
 def _turned_back(match: Match) -> list[Node]:
     """The attention that writes its heads inside rows."""
     before = match.node("attention")
-    attrs = dataclasses.replace(before.attrs, inner=(*before.attrs.inner[:3], True))
-    return [Node(att.ATTENTION, before.inputs, match.root.outputs, attrs, before.label)]
+    attrs, y = dataclasses.replace(before.attrs, inner=(*before.attrs.inner[:3], True)), match.root.output
+    turned = apply(att.ATTENTION, before.inputs, attrs, before.label)
+    if turned.output.type == y.type:
+        turned.outputs = match.root.outputs
+        return [turned]
+    return [turned, Node(mv.RESHAPE, [turned.output], match.root.outputs, mv.ReshapeAttrs(y.type.shape), before.label)]
 
 
 def _has_heads_around(node: Node) -> bool:
@@ -99,7 +103,9 @@ def _has_heads_around(node: Node) -> bool:
 
 
 def _swaps_heads(node: Node) -> bool:
-    return bool(node.attrs.perm == (0, 2, 1, 3))
+    """Whether it puts rows before heads, and leaves the elements last; a batch alone may lie anywhere."""
+    perm, alone = node.attrs.perm, node.required_input(0).type.shape[0] == 1
+    return [axis for axis in perm if axis or not alone] == ([2, 1, 3] if alone else [0, 2, 1, 3])
 
 
 SCORES = matmul(Q, K, name="scores", when=_is_plain) * SCALE
@@ -168,19 +174,5 @@ def _way_back(value: Value, axes: Axes, facts: Facts, scalable: bool) -> Iterato
 
 def _before(axes: Axes, node: Node) -> Axes | None:
     """The axes as they lie in a transpose's operand, if each of them runs along one of its axes."""
-    shape, strides = node.output.type.shape, row_major(node.output.type.shape)
     source = row_major(node.required_input(0).type.shape)
-    moved = []
-    for size, step in axes:
-        if size == 1:
-            moved.append((size, 0))
-            continue
-        places = [
-            i for i, stride in enumerate(strides)
-            if shape[i] > 1 and not step % stride and (size - 1) * (step // stride) < shape[i]
-        ]  # fmt: skip
-        if not places:
-            return None
-        at = places[-1] if len(places) == 1 else max(places, key=lambda i: strides[i])
-        moved.append((size, step // strides[at] * source[node.attrs.perm[at]]))
-    return tuple(moved)
+    return moved_axes(axes, node.output.type.shape, [source[axis] for axis in node.attrs.perm])

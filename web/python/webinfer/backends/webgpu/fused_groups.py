@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Target
 from webinfer.backends.webgpu.fusion import MAX_PRODUCTS, Fusion, Share
 from webinfer.backends.webgpu.lowerings import lower
-from webinfer.backends.webgpu.lowerings.attention import NAMES, JoinedAttention
+from webinfer.backends.webgpu.lowerings.attention import NAMES, JoinedAttention, attention_of, rows_inside
 from webinfer.backends.webgpu.lowerings.epilogue import Curve, Late, with_epilogue, with_prologue
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.lowerings.group_norm import ACTIVATIONS, GroupNorm
@@ -39,7 +39,8 @@ X, Y, FACTORS, ADDEND, OTHER = map(Variable, ("x", "y", "factors", "addend", "ot
 conv2d, depthwise, max_pool = map(kind, (conv.CONV2D, conv.DEPTHWISE_CONV2D, pool.MAX_POOL2D))
 product, gelu = kind(conv.CONV2D, conv.DEPTHWISE_CONV2D, matmul.MATMUL), kind(ew.GELU, ew.GELU_TANH)
 attention, matrix_product, reshape = map(kind, (ATTENTION, matmul.MATMUL, movement.RESHAPE))
-transpose, layer_norm, silu = map(kind, (movement.TRANSPOSE, normalization.LAYER_NORM, ew.SILU))
+transpose, cut = kind(movement.TRANSPOSE), kind(movement.SLICE)
+layer_norm, silu = kind(normalization.LAYER_NORM), kind(ew.SILU)
 global_mean = kind(pool.AVERAGE_POOL2D, reduce.REDUCE_MEAN)
 mean, square, squared_difference = map(kind, (reduce.REDUCE_MEAN, ew.SQUARE, ew.SQUARED_DIFFERENCE))
 ending = kind(ew.ADD, ew.MAXIMUM, ew.MINIMUM)
@@ -217,6 +218,21 @@ def _joined(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatc
     return JoinedAttention(node, found)
 
 
+# ---- queries, keys or values that are slices of one tensor: they are read where they lie
+
+
+def _over_parts(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
+    node, inside = match.root, {}
+    for i, name in enumerate(NAMES):
+        part = match.bound.get(f"{name} part")
+        if part is not None:
+            rows = rows_inside(node, i, part)
+            if rows is None or target.placed_shape(rows[0]) != rows[0].type.shape:
+                return None
+            inside[i] = rows
+    return functools.partial(attention_of, node, inside) if inside and is_real(node) else None
+
+
 def _types(one: Node) -> tuple[DType, DType]:
     return one.required_input(1).type.dtype, one.output.type.dtype
 
@@ -316,6 +332,13 @@ MEAN = global_mean(SUM | X, name="mean", once=True, when=_is_global_mean)
 INNER = conv2d(MEAN, ..., name="product", once=True, curved=True, when=_is_inner)
 PRODUCT = product(..., name="product", once=True, curved=True, when=is_real)
 HEADS = {name: reshape(matrix_product(X, ..., name=name, once=True), name=f"{name} heads", once=True) for name in NAMES}
+PARTS = [
+    Maybe(
+        reshape(cut(..., name=f"{name} part", once=True), name=f"{name} heads", once=True)
+        | cut(..., name=f"{name} part", once=True)
+    )
+    for name in NAMES
+]
 STRAIGHT = product(..., name="product", once=True, when=is_real)
 SCALED = mul(X, FACTORS, name="scaled", once=True, when=is_float32)
 MOVED = add(SCALED, ADDEND, name="sum", once=True, when=is_float32)
@@ -333,6 +356,7 @@ ROWS = (
     Row(conv2d(MEAN, ..., curved=True, when=_is_small), _squeezed),
     Row(attention(HEADS["q"], HEADS["k"], HEADS["v"], ...), _joined, software=True),
     Row(attention(ANY, HEADS["k"], HEADS["v"], ...), _joined, software=True),
+    Row(attention(*PARTS, ...), _over_parts, software=True),
     Row(gelu(STRAIGHT), _curve, software=True, early=True),
     Row(ending(PRODUCT, OTHER), _epilogue, software=True),
     Row(conv2d(SCALED | MOVED, ..., curved=True, when=_is_single_point), _prologue),

@@ -20,16 +20,17 @@ from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Node, TensorType, Value
-from webinfer.ops.attention import mask_strides, strides
+from webinfer.ops.attention import by_heads, mask_strides, strides
 from webinfer.ops.matmul import MATMUL
 from webinfer.ops.movement import CONCAT, ConcatAttrs
+from webinfer.ops.strides import moved_axes, row_major
 
 Rows = tuple[Value, int, tuple[int, int, int]]  # a tensor, the first element of it, from batch to batch, head, row
 NAMES = ("q", "k", "v")
 
 
-def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> list[Dispatch]:
-    """attention.wgsl; `joined` says where those of q, k and v lie that are part of a larger tensor."""
+def attention_of(node: Node, inside: Mapping[int, Rows], target: Target) -> list[Dispatch]:
+    """attention.wgsl; `inside` says where those of q, k and v lie that are part of a larger tensor."""
     a, y, mask = node.attrs, node.output, node.optional_input(3)
     s, tile, quads = sizes_of(node), choose_tile(node, target), has_quads(node)
     variables = _of_tile(tile, s) | {
@@ -39,7 +40,7 @@ def _attention(node: Node, target: Target, joined: Mapping[int, Rows] = {}) -> l
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
         value = node.required_input(i)
-        source, first, lengths = joined.get(i) or (value, 0, strides(target.placed_shape(value), a.inner[i]))
+        source, first, lengths = inside.get(i) or (value, 0, strides(target.placed_shape(value), a.inner[i]))
         bindings.append(read(name, source))
         steps |= {f"{name}_first": first} | _steps(name, lengths)
     steps |= _steps("y", strides(y.type.shape, a.inner[3]))
@@ -93,6 +94,10 @@ def _steps(name: str, lengths: Sequence[int]) -> dict[str, int]:
     return {f"{name}_{part}": step for part, step in zip(("batch", "head", "row"), lengths, strict=True)}
 
 
+def _attention(node: Node, target: Target) -> list[Dispatch]:
+    return attention_of(node, {}, target)
+
+
 _in_words: Lower = in_words(_attention)
 
 
@@ -138,7 +143,7 @@ class JoinedAttention:
     def __call__(self, target: Target) -> list[Dispatch]:
         """The dispatches that make the weights at load, and those of the product and the attention."""
         made = [dispatch for node in self._constants for dispatch in concat(node, target)]
-        return [*made, *matmul(self.product, target), *_attention(self._node, target, self._rows)]
+        return [*made, *matmul(self.product, target), *attention_of(self._node, self._rows, target)]
 
     @property
     def constants(self) -> list[Value]:
@@ -151,6 +156,21 @@ class JoinedAttention:
         joined = Value("joined constants", TensorType(tuple(shape), values[0].type.dtype))
         self._constants.append(Node(CONCAT, values, [joined], ConcatAttrs(axis), "joined constants"))
         return joined
+
+
+def rows_inside(node: Node, i: int, part: Node) -> Rows | None:
+    """Where input i of an attention lies in the tensor that `part`, a slice of the same elements, is cut out of.
+
+    None if it cannot be read there: its rows are not runs of whole quads.
+    """
+    x, a, shape = part.required_input(0), part.attrs, node.required_input(i).type.shape
+    counts, steps = by_heads(shape, node.attrs.inner[i]), strides(shape, node.attrs.inner[i])
+    wider = row_major(x.type.shape)
+    moved = moved_axes([*zip(counts, (*steps, 1), strict=True)], part.output.type.shape, wider)
+    if moved is None or any(step != 1 for step in a.steps) or moved[3][1] > 1 or not has_quads(node):
+        return None
+    first, lengths = sum(start * step for start, step in zip(a.starts, wider, strict=True)), [n for _, n in moved[:3]]
+    return None if any(n % 4 for n in (first, *lengths)) else (x, first, (lengths[0], lengths[1], lengths[2]))
 
 
 def _zeros(count: int, dtype: DType) -> Value:

@@ -45,7 +45,10 @@ class GroupNorm:
     def __call__(self, target: Target) -> Sequence[Dispatch]:
         """Moments of the channels of parts of an image; then those of the groups; then every element."""
         shape = self.x.type.shape
-        images, pixels, channels = shape[0], math.prod(shape[1:-1]), shape[-1]
+        return self.of_images(shape[0], math.prod(shape[1:-1]), shape[-1], target)
+
+    def of_images(self, images: int, pixels: int, channels: int, target: Target) -> Sequence[Dispatch]:
+        """The same of x and y as images of these sizes."""
         first, part, (means, squares) = parts_of_moments(self.x, (images, pixels, channels), target)
         mean, factor = Scratch((images, channels)), Scratch((images, channels))
         joins: dict[str, Variable] = {
