@@ -95,7 +95,9 @@ class Packages:
                 package.done = min(package.total, max(package.done, sum(sizes)))
         said, _ = await talking
         lines = said.decode(errors="replace").strip().splitlines()
-        return "" if process.returncode == 0 else (lines[-1] if lines else "the fetcher ended without a word")[-300:]
+        if process.returncode == 0:
+            return ""
+        return (lines[-1].removeprefix("error: ") if lines else "it ended without a message")[-300:]
 
     def _publish(self, file: str) -> dict[str, Any]:
         """Makes a file one of the assets; the row of it that pages get."""

@@ -13,7 +13,7 @@ from server.app import create_app
 from server.settings import Settings
 
 WRITES = "import pathlib; p = pathlib.Path('{folder}/models'); p.mkdir(); (p / 'n.tflite').write_bytes(b'model')"
-FAILS = "import sys; print('first line'); sys.exit('no such host')"
+FAILS = "import sys; print('first line'); sys.exit('error: no such host')"
 
 
 def asked(settings: Settings, code: str) -> tuple[TestClient, dict[str, Any]]:

@@ -31,10 +31,10 @@ class Row:
 
 def add_cache_verb(verbs: Any) -> None:
     """Adds the parser."""
-    text = "list, remove or find what is kept in the cache folder"
+    text = "list, remove or find files in the cache folder"
     sub = verbs.add_parser("cache", help=text, description=f"{text}; WEBINFER_CACHE names another folder, or is off")
     actions = sub.add_subparsers(required=True, metavar="ls|rm|path")
-    listing = actions.add_parser("ls", help="print size, day and name of each model that is kept")
+    listing = actions.add_parser("ls", help="print size, date and name of each cached model")
     listing.set_defaults(verb=_listed)
     removing = actions.add_parser("rm", help="remove models by name, address or pattern")
     removing.add_argument(
@@ -42,7 +42,7 @@ def add_cache_verb(verbs: Any) -> None:
     )
     removing.add_argument("--all", action="store_true", help="all of it, plans and machine code too")
     removing.set_defaults(verb=_removed)
-    finding = actions.add_parser("path", help="print the folder, or the file of a model that was downloaded")
+    finding = actions.add_parser("path", help="print the path of the cache folder, or of a downloaded model")
     finding.add_argument("name", nargs="?", help="an address as `ls` prints it, or hf:owner/name/file")
     finding.set_defaults(verb=_path)
 

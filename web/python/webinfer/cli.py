@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
         ("inspect", _inspect, "print a model's inputs, outputs, graph and plan"),
-        ("run", _run, "run a model on .npy files or pictures, or on seeded noise"),
+        ("run", _run, "run a model on .npy files or pictures, or on seeded random input"),
         ("bench", _bench, "time a model and each of its steps"),
         ("verify", _verify, "compare every intermediate result with another backend"),
         ("tune", _tune, "time kernels on this machine's GPU and remember the fastest"),
@@ -81,8 +81,10 @@ def _parser() -> argparse.ArgumentParser:
         half = " and ".join(registry.taking("float16"))
         sub.add_argument("--precision", default="float32", help=f"float16: half the memory on {half}")
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
-        sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
-        sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
+        sub.add_argument(
+            "--shape", action="append", metavar="INPUT=1x16", help="sizes for a dynamic input; may be repeated"
+        )
+        sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that contains several")
         sub.set_defaults(verb=verb)
         _add_own_options(sub, name)
     add_task_verbs(verbs)
@@ -96,11 +98,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_own_options(sub: argparse.ArgumentParser, name: str) -> None:
     """The options of one verb on a model."""
     if name == "inspect":
-        sub.add_argument("--graph", action="store_true", help="print the optimised graph")
+        sub.add_argument("--graph", action="store_true", help="print the optimized graph")
         sub.add_argument("--json", action="store_true", help="print the plan as JSON")
     if name == "run":
-        sub.add_argument("inputs", nargs="*", metavar="NAME=FILE", help=".npy files or pictures; a sole input's alone")
-        sub.add_argument("--values", default="0,1", help="what black and white become (default: %(default)s)")
+        sub.add_argument(
+            "inputs",
+            nargs="*",
+            metavar="NAME=FILE",
+            help=".npy files or pictures; FILE alone if there is only one input",
+        )
+        sub.add_argument("--values", default="0,1", help="values for black and white (default: %(default)s)")
         sub.add_argument("--output", type=Path, help="folder for the outputs as .npy files")
     if name == "bench":
         sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
@@ -131,8 +138,8 @@ def _add_compilers(verbs: Any) -> None:
         default=1.0,
         help="sample from the smallest set of tokens with this probability (default: %(default)s)",
     )
-    sub.add_argument("--seed", type=int, help="draws that can be repeated")
-    sub.add_argument("--system", help="a message that the chat begins with")
+    sub.add_argument("--seed", type=int, help="seed of the sampling, for repeatable answers")
+    sub.add_argument("--system", help="the system message")
     sub.set_defaults(verb=_chat)
     text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
     sub = verbs.add_parser("dump", help=text, description=text)
@@ -141,61 +148,75 @@ def _add_compilers(verbs: Any) -> None:
     sub.set_defaults(verb=_dump)
     text = "write a page for any static host that runs a compiled package"
     sub = verbs.add_parser("export", help=text, description=text)
-    sub.add_argument("folder", type=Path, help="new, empty, or an earlier export, which is replaced")
-    sub.add_argument("--package", type=Path, required=True, metavar="NAME.webinfer", help="what `compile` wrote")
+    sub.add_argument("folder", type=Path, help="a new or empty folder, or an earlier export, which is replaced")
+    sub.add_argument(
+        "--package", type=Path, required=True, metavar="NAME.webinfer", help="the package that `compile` wrote"
+    )
     sub.set_defaults(verb=_export)
     text = "compile a model into one file that runs without Python"
     sub = verbs.add_parser("compile", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("-o", dest="output", type=Path, required=True, metavar="NAME.webinfer", help="or NAME.wasm")
-    sub.add_argument("--backend", default="wasm,webgpu", help="what the package runs on (default: %(default)s)")
-    sub.add_argument("--task", help="put a task in, such as face-detector; another name lists them")
+    sub.add_argument("--backend", default="wasm,webgpu", help="the backends of the package (default: %(default)s)")
+    sub.add_argument("--task", help="include a task, such as face-detector; an unknown name lists them")
     text = "an option of the task; VALUE is JSON, text, or @FILE for the lines of a file; may be repeated"
     sub.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=text)
-    sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
-    sub.add_argument("--tunings", type=Path, metavar="LOG", help="a plan for each adapter in this tuning log")
-    sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is not a command")
+    sub.add_argument("--build", help="builds of the kernels: relaxed, simd128, scalar, or several separated by commas")
+    sub.add_argument("--tunings", type=Path, metavar="LOG", help="add a plan for each adapter in this tuning log")
+    sub.add_argument("--library", action="store_true", help="write a .wasm that imports nothing and is not a command")
     sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
-    sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
-    text = "sizes that a package shall run at, where they stay open; may be repeated"
+    sub.add_argument(
+        "--shape", action="append", metavar="INPUT=1x16", help="sizes for a dynamic input; may be repeated"
+    )
+    text = "sizes that a package with dynamic sizes is to run at; may be repeated"
     sub.add_argument("--sizes", action="append", metavar="INPUT=1x16,INPUT=1x16", help=text)
-    sub.add_argument("--value", action="append", metavar="INPUT=1", help="binds an input to numbers: INPUT=1,2,3")
-    sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
+    sub.add_argument(
+        "--value", action="append", metavar="INPUT=1", help="fixes an input to values, such as INPUT=1,2,3"
+    )
+    sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that contains several")
     sub.set_defaults(verb=_compile)
 
 
 def _add_servers(verbs: Any) -> None:
-    text = "list the devices of a lab, or write what was tuned on them"
+    text = "list the devices of a lab, or export their tunings"
     sub = verbs.add_parser("devices", help=text, description=text)
-    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
-    sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
+    sub.add_argument(
+        "--lab", metavar="ADDRESS", help="the address that the lab's server printed (default: WEBINFER_LAB)"
+    )
+    sub.add_argument("--results", action="store_true", help="print their answers instead, as JSON lines")
     sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
     sub.set_defaults(verb=_devices)
     _add_lab_verbs(verbs)
     text = "serve a site that `export` wrote, on this machine"
     sub = verbs.add_parser("serve", help=text, description=text)
-    sub.add_argument("--site", type=Path, metavar="FOLDER", help="what `export` wrote, here or in a checkout")
+    sub.add_argument(
+        "--site", type=Path, metavar="FOLDER", help="the folder that `export` wrote, here or in a checkout"
+    )
     sub.add_argument("--port", type=int, default=8000, help="0: a free one (default: %(default)s)")
     sub.add_argument("--lab", action="store_true", help="serve the page on which browsers become devices instead")
-    sub.add_argument("--host", default="127.0.0.1", help="of a lab: an address of this machine in its network")
-    sub.add_argument("--database", help="of a lab: where results go, as SQLAlchemy says it (default: a file here)")
+    sub.add_argument("--host", default="127.0.0.1", help="lab only: an address of this machine in its network")
+    sub.add_argument("--database", help="lab only: SQLAlchemy URL of the database for results (default: a file here)")
     sub.add_argument("--workers", type=int, default=1, help="of a lab: processes that serve it (default: %(default)s)")
-    sub.add_argument("--certificate", type=Path, help="of a lab: PEM file, to serve over HTTPS")
-    sub.add_argument("--key", type=Path, help="of a lab: PEM file of the certificate's key")
-    sub.add_argument("--pyodide", type=Path, metavar="FOLDER", help="of a lab: npm's package pyodide, unpacked")
+    sub.add_argument("--certificate", type=Path, help="lab only: PEM file of a certificate, to serve over HTTPS")
+    sub.add_argument("--key", type=Path, help="lab only: PEM file of the certificate's key")
+    sub.add_argument(
+        "--pyodide", type=Path, metavar="FOLDER", help="lab only: folder with the unpacked npm package pyodide"
+    )
     sub.set_defaults(verb=_serve)
 
 
 def _add_lab_verbs(verbs: Any) -> None:
-    text = "run a suite of models on the devices of a lab, or make a page of what such runs wrote"
+    text = "run a suite of models on the devices of a lab, or make a page of the results"
     verbs = verbs.add_parser("lab", help=text, description=text).add_subparsers(required=True, metavar="VERB")
-    text = "write one file of what a suite, or a shard of it, gave on the devices of a lab"
+    text = "run a suite, or a shard of it, on the devices of a lab, and write the results to one file"
     sub = verbs.add_parser("run", help=text, description=text)
     sub.add_argument(
         "--suite", default="zoo", help="zoo: all known models; or a folder of models (default: %(default)s)"
     )
     sub.add_argument("--shard", default="1/1", metavar="3/8", help="the third of eight parts (default: %(default)s)")
-    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
+    sub.add_argument(
+        "--lab", metavar="ADDRESS", help="the address that the lab's server printed (default: WEBINFER_LAB)"
+    )
     sub.add_argument("--device", action="append", help="one of those used (default: all that are free); repeatable")
     sub.add_argument("--backend", default="wasm", help="one, or several with commas (default: %(default)s)")
     sub.add_argument("--rounds", type=int, default=20, help="timed runs of a model (default: %(default)s)")
@@ -206,7 +227,7 @@ def _add_lab_verbs(verbs: Any) -> None:
     sub.add_argument("--browsers", type=int, default=1, help="how many of them (default: %(default)s)")
     sub.add_argument("-o", dest="output", type=Path, default=Path("runs"), help="the folder (default: %(default)s)")
     sub.set_defaults(verb=_lab_run)
-    text = "make a page of the runs in a folder, which any static host serves"
+    text = "make a static page of the runs in a folder"
     sub = verbs.add_parser("page", help=text, description=text)
     sub.add_argument("runs", type=Path, nargs="?", default=Path("runs"), help="the folder (default: %(default)s)")
     sub.set_defaults(verb=_lab_page)

@@ -47,7 +47,7 @@ def add_task_verbs(verbs: Any) -> None:
             _add(verbs.add_parser(row.verb, help=row.text, description=row.text), row.task)
     text = "run any task by its name"
     sub = verbs.add_parser("task", help=text, description=f"{text}: {', '.join(sorted(TASKS))}")
-    sub.add_argument("task", help="ours, or Hugging Face's or MediaPipe's name")
+    sub.add_argument("task", help="the task's name, here or at Hugging Face or in MediaPipe")
     _add(sub, None)
 
 
@@ -55,12 +55,15 @@ def _add(sub: Any, task: str | None) -> None:
     what = "texts" if task is not None and TASKS[task].takes == "text" else "files, folders, patterns, addresses"
     sub.add_argument("sources", nargs="+", help=f"{what}; {STANDARD_INPUT} for standard input")
     sub.add_argument(
-        "-o", "--output", metavar="PATH", help="a picture, .json, .jsonl or .csv; a folder for a picture each"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="a picture, .json, .jsonl or .csv file; or a folder, for one picture per source",
     )
     sub.add_argument("--json", action="store_true", help="print a line of JSON for each source")
     sub.add_argument("--model", dest="task_model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("--backend", default=AUTO, help="where to run (default: %(default)s)")
-    sub.add_argument("--min-score", type=float, help="leave out what is less likely")
+    sub.add_argument("--min-score", type=float, help="leave out results below this score")
     sub.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="another option of the task; may be repeated"
     )

@@ -75,5 +75,5 @@ export function describe({ text, pieces, values }, place, { similarities = [] } 
   if (pieces === undefined) return { Vector: `${values.length} numbers`, Begins: Array.from(values.slice(0, 4), (value) => value.toFixed(3)).join(", ") };
   const value = similarities[place - 1];
   const alike = value === undefined ? "–" : { text: value.toFixed(2), part: value };
-  return { Text: text || "–", Similarity: place ? alike : "reference", Pieces: String(pieces) };
+  return { Text: text || "–", Similarity: place ? alike : "reference", Tokens: String(pieces) };
 }

@@ -38,7 +38,7 @@ async function packageFiles(address, name, report) {
       throw new MissingModelError(`This site’s answer about the package ${name} cannot be read. Try again.`);
     }
     if (state === "failed") {
-      throw new MissingModelError(`The package ${name} cannot be fetched: ${message}. Check the server’s network, then try again.`);
+      throw new MissingModelError(`The server could not download the package ${name}: ${message}. Check the server’s network, then try again.`);
     }
     report({ stage, done: state === "ready" ? total : done, total, unit: "bytes" });
     if (state === "ready") return assets;

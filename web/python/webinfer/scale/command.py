@@ -15,7 +15,7 @@ from webinfer.task_verbs import option_of
 def add_batch_verb(verbs: Any) -> None:
     """Adds the parser."""
     text = "run a model or a task on all files of a folder, or all rows of tables"
-    more = "Interrupted, even by a crash, the same command goes on. What is wrong with a row is in its column `error`."
+    more = "After an interruption or a crash, the same command resumes. Errors of a row are in its column `error`."
     sub = verbs.add_parser("batch", help=text, description=f"{text}. {more}")
     sub.add_argument("model", help="a model file, a URL, the name of a known model, or the name of a task")
     sub.add_argument(
@@ -23,18 +23,18 @@ def add_batch_verb(verbs: Any) -> None:
     )
     sub.add_argument("-o", "--output", required=True, help="a .parquet or .jsonl file, or a folder for Parquet files")
     sub.add_argument("--engine", default="local", help="local, ray, dask or spark (default: %(default)s)")
-    sub.add_argument("--address", help="of the engine's cluster; without it one is started here")
-    sub.add_argument("--processes", type=int, help="on this machine (default: as many as cores)")
+    sub.add_argument("--address", help="address of the engine's cluster; without it, one is started here")
+    sub.add_argument("--processes", type=int, help="number of processes on this machine (default: one per core)")
     sub.add_argument("--task", help="the task that runs the model")
     sub.add_argument("--backend", help="where to run")
-    sub.add_argument("--batch-size", type=int, help="rows of a run, where the model leaves that open")
-    sub.add_argument("--part-rows", type=int, help="rows that are written at once")
+    sub.add_argument("--batch-size", type=int, help="rows per run, if the model's first axis is dynamic")
+    sub.add_argument("--part-rows", type=int, help="rows per written part")
     sub.add_argument(
-        "--column", action="append", default=[], metavar="[INPUT=]COLUMN", help="what an input is read from"
+        "--column", action="append", default=[], metavar="[INPUT=]COLUMN", help="the column that an input is read from"
     )
-    sub.add_argument("--result", action="append", metavar="OUTPUT[=COLUMN]", help="an output that is wanted")
+    sub.add_argument("--result", action="append", metavar="OUTPUT[=COLUMN]", help="an output to write, and its column")
     sub.add_argument("--read", action="append", metavar="COLUMN", help="a column of Parquet to read (default: all)")
-    sub.add_argument("--pixels", default="0,1", help="what black and white become (default: %(default)s)")
+    sub.add_argument("--pixels", default="0,1", help="values for black and white (default: %(default)s)")
     sub.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="an option of load or of the task"
     )
