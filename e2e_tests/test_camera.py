@@ -142,4 +142,4 @@ def test_a_missing_camera_is_said(demo: Demo) -> None:
 def test_a_forbidden_camera_is_said(demo: Demo, browser_that_denies_the_camera: Browser) -> None:
     page = demo("?backend=wasm", browser=browser_that_denies_the_camera)
     page.page.get_by_role("button", name="Start the camera").click()
-    assert "may not use the camera" in page.wait_for_error("camera-denied")["message"]
+    assert "not allowed to use the camera" in page.wait_for_error("camera-denied")["message"]

@@ -170,7 +170,7 @@ def test_code_from_a_link_is_shown_on_a_phone_runs_when_asked_and_reaches_nothin
     shown.wait_for("address", lambda: "#" not in shown.page.url)
     shown.page.goto(mine)
     shown.wait_for("code", lambda: page.lines == "print('é')")
-    for hash, words in ((link(code)[:-9], "no code that can be read"), ("#code=%3C", "no code"), ("#code=", "no code"),
+    for hash, words in ((link(code)[:-9], "no readable code"), ("#code=%3C", "no readable"), ("#code=", "no readable"),
                         (link("x" * 100_000), "more than"), ("#code=" + "x" * 9000, "too long")):  # fmt: skip
         shown.page.evaluate("(hash) => { location.hash = hash; }", hash)
         shown.wait_for(words, lambda words=words: words in shown.text("#code-body .note"))  # type: ignore[misc]

@@ -37,7 +37,7 @@ def try_again(page: DemoPage) -> None:
 def test_a_page_that_does_not_come_is_given_up_and_trying_again_helps(demo: Demo, network: FlakyNetwork) -> None:
     network.hang_after(IN_THE_PAGE)
     page = demo(QUERY, address=network.address, wait_until="commit")
-    page.wait_for("message", lambda: "nothing has come for 2 seconds" in page.text("#unstarted"))
+    page.wait_for("message", lambda: "no data has arrived for 2 seconds" in page.text("#unstarted"))
     assert page.page.locator("#unstarted").is_visible()
     assert page.error
     network.recover()
@@ -64,7 +64,7 @@ def test_a_slow_network_is_waited_for(demo: Demo, network: FlakyNetwork) -> None
 def test_an_engine_that_never_answers_can_be_started_again(demo: Demo) -> None:
     page = demo(QUERY, broken=("**/engine_worker.js", never))
     page.wait_for("offer", page.page.get_by_role("button", name="Try again").is_visible)
-    assert "Nothing has come from the engine for" in page.text("#message")
+    assert "No data has arrived from the engine for" in page.text("#message")
     page.mended = True
     try_again(page)
     assert len(page.wait_for_result()["faces"]) == 1

@@ -81,7 +81,10 @@ def test_a_file_of_another_kind_is_refused_and_the_next_one_taken(demo: Open, tm
 def test_a_text_classifier_of_the_user_s_runs_with_names_of_its_classes(demo: Open, tmp_path: Path) -> None:
     page = demo("?backend=wasm", path="/text-classification")
     page.wait_for("model", lambda: page.text("#backend") == "No model is open.")
-    page.page.get_by_label("Names of the classes").fill("short, long")
+    drawn = """(canvas) => canvas.width > 0 &&
+      canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value)"""
+    page.wait_for("the text, drawn", lambda: page.page.locator("#overlay").evaluate(drawn))
+    page.page.get_by_label("Class names").fill("short, long")
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "film"]))
     page.page.set_input_files("[data-file=vocabulary]", vocabulary)

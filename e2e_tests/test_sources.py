@@ -65,7 +65,7 @@ def test_recordings_are_listened_to_from_files_and_the_microphone(demo: Open, br
     assert (result["source"], result["speeches"], result["image"]) == ("recording", [], None)
     assert result["about"] == {"name": "hum.wav", "seconds": 1.5}
     assert len(result["beside"]["probabilities"]) == 47  # chunks of 32 ms, the last one filled
-    assert page.text("#found") == "Stretches of speech: 0"
+    assert page.text("#found") == "Speech segments: 0"
     assert page.page.get_by_label("The recording", exact=True).evaluate("(player) => player.duration") == 1.5
     page.drop("note.txt", "text/plain", base64.b64encode(b"no sound").decode())
     assert "“note.txt” (text/plain) is not a sound" in page.wait_for_error("bad-sound")["message"]

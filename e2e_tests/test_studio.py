@@ -241,7 +241,10 @@ def test_a_package_that_cannot_be_had_is_said(demo: Open) -> None:
     page = demo("?backend=wasm", path="/face-detection")
     page.wait_for_result()
     page.context.route("**/hand-landmarks*", without)
-    for said, told in ((json.dumps(failed), "could not download the package mediapipe: no network."), ("<html>", "cannot be read")):
+    for said, told in (
+        (json.dumps(failed), "could not download the package mediapipe: no network."),
+        ("<html>", "cannot be read"),
+    ):
         page.context.route("**/api/packages/*", partial(_answer, said))
         page.page.goto(f"{page.address}/hand-landmarks?backend=wasm")
         assert told in page.wait_for_error("model-missing")["message"]

@@ -46,7 +46,7 @@ WHOLE = "@compute @workgroup_size(1) fn main() { store_y(0u, load_x(0u)); }"
         ({"reference": lambda x, y: x}, "reference must take x and the params"),
         ({"reference": 3}, "reference is a int, needs a function"),
         ({"shape": lambda: (1,)}, "shape must take x"),
-        ({"custom_code": "MaxUnpooling2D"}, "MaxUnpooling2D has a meaning already"),
+        ({"custom_code": "MaxUnpooling2D"}, "MaxUnpooling2D already has a meaning"),
     ],
 )
 def test_a_bad_operator_is_refused_with_the_reason(options: dict[str, Any], message: str) -> None:
@@ -58,9 +58,9 @@ def test_a_bad_operator_is_refused_with_the_reason(options: dict[str, Any], mess
 
 def test_a_name_is_taken_once_unless_it_is_replaced() -> None:
     webinfer.register_operator("my.relu", wgsl=RELU, custom_code="MyRelu")
-    with pytest.raises(InputError, match=r"my\.relu is registered already"):
+    with pytest.raises(InputError, match=r"my\.relu is already registered"):
         webinfer.register_operator("my.relu", wgsl="load_x(i)")
-    with pytest.raises(InputError, match="MyRelu has a meaning already"):
+    with pytest.raises(InputError, match="MyRelu already has a meaning"):
         webinfer.register_operator("my.other", wgsl=RELU, custom_code="MyRelu")
     webinfer.register_operator("my.relu", wgsl="load_x(i)", replace=True)
     webinfer.register_operator("my.other", wgsl=RELU, custom_code="MyRelu")

@@ -180,7 +180,7 @@ def test_errors_of_a_run_are_raised_and_the_others_go_on(root: str, devices: Dev
         assert right([good.result(30)], model, 1)
         with pytest.raises(webinfer.ModelFormatError):
             found.submit(b"no model", batches(1)[0]).result(30)
-        with pytest.raises(webinfer.InputError, match="with its inputs alone, not with 2"):
+        with pytest.raises(webinfer.InputError, match="with its inputs only, not with 2"):
             found.submit(model, 1, 2)
         assert right([found.run(model, batches(1)[0])], model, 1)
 
@@ -199,7 +199,7 @@ def test_other_calls_run_here_and_may_wait_for_devices(root: str, devices: Devic
 def test_without_devices_runs_wait_and_can_be_cancelled(root: str, model: bytes) -> None:
     found = executor(root)
     waiting = found.submit(model, batches(1)[0])
-    with pytest.raises(lab.NoDeviceError, match="0 devices are in the lab, 1 are needed"):
+    with pytest.raises(lab.NoDeviceError, match="0 devices are in the lab, but 1 are needed"):
         found.wait_for_devices(1, timeout=0.2)
     assert waiting.cancel()
     late = found.submit(model, batches(1)[0])

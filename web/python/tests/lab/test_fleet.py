@@ -99,7 +99,7 @@ def test_a_suite_on_two_devices_becomes_files_that_stay_and_a_page(
 
 
 def test_a_lab_without_devices_runs_no_suite(root: str, suite: Path) -> None:
-    with pytest.raises(lab.NoDeviceError, match="no free device"):
+    with pytest.raises(lab.NoDeviceError, match="has no free device"):
         asyncio.run(run_suite(str(suite), address=f"{root}/lab#token={TOKEN}"))
 
 

@@ -203,7 +203,7 @@ def test_errors_of_the_engine_there_come_as_they_are(root: str, address: str) ->
                     await session.run(wrong)
             with pytest.raises(InputError, match="tuned by hand"):
                 await session.tune(100)
-            with pytest.raises(InputError, match="nothing called"):
+            with pytest.raises(InputError, match="unknown action"):
                 await device.ask("run_code", {})
             with pytest.raises(LimitError, match="smaller"):
                 await device.ask("open", {"files": {"large": bytes(1 << 20)}})
@@ -219,7 +219,7 @@ def test_a_lab_that_is_not_there_or_refuses_is_said(root: str, address: str, mon
 
     async def work(engine: Engine) -> None:
         for wrong, words in (
-            (None, "where is the lab"),
+            (None, "lab's address is not known"),
             (root, "not an address of a lab"),
             (f"{root}/lab#token=wrong", "token is missing or wrong"),
             ("http://127.0.0.1:9/lab#token=x", "cannot be reached"),
@@ -268,7 +268,7 @@ def test_the_command_line_lists_devices_answers_and_tunings(
         assert await said() == "pixel: free; none; GPU unknown\n"
         async with await lab.device("pixel", address) as device:
             await (await device.load(tflite(), backend="wasm")).bench(1)
-            assert await said() == "pixel: driven: waiting; none; GPU unknown\n"
+            assert await said() == "pixel: controlled: waiting; none; GPU unknown\n"
         rows = [json.loads(line) for line in (await said("--results")).splitlines()]
         assert rows[-1]["action"] == "time"
         file = tmp_path / "log.jsonl"
@@ -289,7 +289,7 @@ def test_a_device_that_goes_or_is_silent_fails_its_questions(root: str, address:
     async def work() -> None:
         async with joined(root, "mute", never):
             device = await lab.device("mute", address, silence_s=0.1)
-            with pytest.raises(lab.DeviceGoneError, match=r"nothing for 0\.1 seconds"):
+            with pytest.raises(lab.DeviceGoneError, match=r"not responded for 0\.1 seconds"):
                 await device.ask("run", {})
             with pytest.raises(lab.DeviceGoneError):
                 await device.ask("run", {})
@@ -350,5 +350,5 @@ def test_messages_carry_buffers_wherever_they_stand() -> None:
     assert head["fields"] == {"files": {"a": {"buffer": 0}, "b": {"buffer": 1}}, "list": [{"buffer": 2}]}
     assert [bytes(one) for one in buffers] == [b"xyz", b"", struct.pack("f", 1)]
     for bad in ("{", "[]", "{}", b"", b"\1\0\0\0{", data[:-1]):
-        with pytest.raises(lab.LabError, match="not a message"):
+        with pytest.raises(lab.LabError, match="invalid message"):
             read(bad)

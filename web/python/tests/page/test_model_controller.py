@@ -213,7 +213,7 @@ def test_verify_compares_node_by_node_and_can_be_stopped() -> None:
 
 def test_what_nobody_can_do_is_refused() -> None:
     with page() as one:
-        with pytest.raises(InputError, match="nothing called 'close'"):
+        with pytest.raises(InputError, match="unknown action 'close'"):
             one.ask("close")
         with pytest.raises(InputError, match="no model is open"):
             one.ask("plan", backend="wasm")

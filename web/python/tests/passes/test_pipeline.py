@@ -29,7 +29,7 @@ def _loses_the_last(graph: Graph) -> int:
 
 def test_a_pass_that_loses_an_output_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        CompilerError, match=r"g is broken after the passes: graph output y .* written by no node; .* bug"
+        CompilerError, match=r"g is broken after the passes: graph output y .* not written by any node; .* bug"
     ):
         optimize(_graph(), (_loses_the_last,))
     monkeypatch.setattr(flags, "debug_level", lambda: 5)
@@ -41,5 +41,5 @@ def test_a_pass_that_loses_an_output_is_found_at_once(monkeypatch: pytest.Monkey
 def test_no_backend_compiles_a_graph_that_does_not_write_its_output(backend: str) -> None:
     graph = _graph()
     _loses_the_last(graph)
-    with pytest.raises(CompilerError, match=r"g cannot be compiled: graph output y .* is written by no node"):
+    with pytest.raises(CompilerError, match=r"g cannot be compiled: graph output y .* is not written by any node"):
         asyncio.run(import_module(f"webinfer.backends.{backend}").build(graph, NativeHost()))

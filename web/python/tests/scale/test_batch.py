@@ -61,7 +61,7 @@ def test_lines_of_json_become_lines_of_json(doubling: Path, lines: Path, tmp_pat
     checked(tmp_path / "out.jsonl")
     assert (report.rows, report.errors, report.resumed_parts) == (ROWS, 2, 0)
     assert [event.done for event in events] == [999, 1998, 2997, 3996, 4000]
-    with pytest.raises(webinfer.InputError, match=r"out\.jsonl' is there already"):
+    with pytest.raises(webinfer.InputError, match=r"out\.jsonl' already exists"):
         run_batch(predictor(doubling), str(lines), str(tmp_path / "out.jsonl"), processes=1)
 
 
@@ -209,7 +209,7 @@ def test_rows_are_read_from_any_number_on(lines: Path) -> None:
     rng = np.random.default_rng(0)
     for first in [0, 50, 100, 1230, 20, 3990, *map(int, rng.integers(0, ROWS, 20))]:
         assert rows.read(first, 50)["id"] == list(range(first, min(first + 50, ROWS)))
-    with pytest.raises(webinfer.InputError, match="beside other files"):
+    with pytest.raises(webinfer.InputError, match="with other files"):
         rows_of([str(lines / "a.jsonl"), __file__])
     with pytest.raises(webinfer.InputError, match="there is no file, folder or pattern"):
         rows_of([str(lines / "c.jsonl")])

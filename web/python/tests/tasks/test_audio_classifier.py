@@ -56,9 +56,9 @@ def test_a_live_recording_goes_on_where_it_ended() -> None:
 
 
 def test_what_does_not_classify_sound_is_refused() -> None:
-    with pytest.raises(InputError, match="brings no labels of its 3 classes"):
+    with pytest.raises(InputError, match="contains no labels for its 3 classes"):
         run(AudioClassifier.create(loudness(), backend="wasm"))
-    with pytest.raises(ModelFormatError, match="3 classes apart; 1 labels are known"):
+    with pytest.raises(ModelFormatError, match="3 classes, but 1 labels are known"):
         run(AudioClassifier.create(loudness(), labels=["a"], backend="wasm"))
     other = webinfer.GraphBuilder("other")
     other.output(other.node("relu", other.input("x", (1, 8, 8, 3))), "y")

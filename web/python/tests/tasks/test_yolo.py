@@ -178,7 +178,7 @@ def test_metadata_are_read_and_what_does_not_fit_them_is_refused() -> None:
     assert yolo_of({"author": "a user", "names": "x"}) is None
     yolo = yolo_of({"names": "{'1': 'b', '0': 'a'}", "task": "pose", "kpt_shape": "(5, 2)", "end2end": "True"})
     assert yolo == Yolo("pose", ("a", "b"), (5, 2), True)
-    with pytest.raises(ModelFormatError, match="the task 'depth'; known are detect"):
+    with pytest.raises(ModelFormatError, match="the task 'depth'; known: detect"):
         yolo_of({"names": NAMES, "task": "depth"})
     with pytest.raises(ModelFormatError, match="where a list is needed"):
         yolo_of({"names": "{0: 'a'", "task": "detect"})

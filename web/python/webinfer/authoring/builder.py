@@ -40,7 +40,7 @@ class GraphBuilder(MadeGraph):
     def input(self, name: str, shape: Sequence[int] | TensorType, dtype: str = DType.FLOAT32) -> Value:
         """A tensor that each run is given."""
         if name in self._inputs:
-            raise InputError(f"{self.name!r} has an input {name!r} already")
+            raise InputError(f"{self.name!r} already has an input {name!r}")
         value = self._inputs[name] = Value(name, _type(name, shape, dtype))
         return value
 
@@ -92,7 +92,7 @@ class GraphBuilder(MadeGraph):
         """Makes a value an output of the graph."""
         name = name or value.name
         if name in self._outputs:
-            raise InputError(f"{self.name!r} has an output {name!r} already")
+            raise InputError(f"{self.name!r} already has an output {name!r}")
         made = {v for node in self._nodes for v in node.outputs}
         if value not in made or value in self._outputs.values():  # an output is a node's own result
             node = apply(IDENTITY, [value], UnaryAttrs(), name)

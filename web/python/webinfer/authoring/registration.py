@@ -133,10 +133,10 @@ def _check_name(name: str, custom_code: str, replace: bool) -> None:
     if len(name) > 64 or not NAME.fullmatch(name):
         raise InputError(f"{safe_name(name)} cannot name an operator; give words with a dot between, as my.scaled_relu")
     if not replace and name in CUSTOM:
-        raise InputError(f"{name} is registered already; say replace=True, or unregister_operator first")
+        raise InputError(f"{name} is already registered; pass replace=True, or unregister_operator first")
     holder = BY_CODE.get(custom_code)
     if not replace and ((holder and holder.name != name) or custom_code in CONVERTERS):
-        raise InputError(f"{name}: the custom code {safe_name(custom_code)} has a meaning already; say replace=True")
+        raise InputError(f"{name}: the custom code {safe_name(custom_code)} already has a meaning; pass replace=True")
 
 
 def _form(name: str, form: str) -> Form:

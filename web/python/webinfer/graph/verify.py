@@ -39,7 +39,7 @@ def verify_writes(graph: Graph) -> None:
         known.update(node.outputs)
     for value in graph.outputs:
         if value not in known and not value.is_constant:
-            raise ShapeError(f"graph output {_show(value)} is written by no node")
+            raise ShapeError(f"graph output {_show(value)} is not written by any node")
     _check_names("input", graph.inputs)
     _check_names("output", graph.outputs)
 

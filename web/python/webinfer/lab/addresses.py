@@ -43,7 +43,9 @@ def place_of(address: str | None) -> Place:
     """
     text = address or os.environ.get(VARIABLE, "")
     if not text:
-        raise LabError(f"where is the lab? give address=, or set {VARIABLE}, to what its server printed")
+        raise LabError(
+            f"the lab's address is not known: pass address=, or set {VARIABLE}, to the address that its server printed"
+        )
     parts = urlsplit(text)
     token = parse_qs(parts.fragment).get("token", [""])[0]
     if parts.scheme not in ("http", "https") or not parts.netloc or not token:
@@ -79,7 +81,7 @@ async def _rows(address: str | None, what: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(await _text(address, what))
     except ValueError as error:
-        raise LabError(f"what answers at {place_of(address).root} is not a lab: {error}") from error
+        raise LabError(f"the server at {place_of(address).root} is not a lab: {error}") from error
     return found
 
 

@@ -125,7 +125,7 @@ class Device:
         while not question.answer.done():
             left = question.heard_at + self._silence_s - clock()
             if left <= 0:
-                silent = DeviceGoneError(f"{self.name!r} has said nothing for {self._silence_s:g} seconds")
+                silent = DeviceGoneError(f"{self.name!r} has not responded for {self._silence_s:g} seconds")
                 self._finish(silent)
                 await self._socket.close()
                 raise silent
@@ -136,7 +136,7 @@ class Device:
         try:
             await self._socket.send(data)
         except SocketLost as error:
-            raise self._end or DeviceGoneError(f"{self.name!r} cannot be reached any more: {error}") from error
+            raise self._end or DeviceGoneError(f"{self.name!r} is no longer reachable: {error}") from error
 
     async def _hear(self) -> None:
         """Passes answers on until the connection ends."""
@@ -144,7 +144,7 @@ class Device:
             while True:
                 self._take(*read(await self._socket.receive()))
         except SocketLost as error:
-            self._finish(DeviceGoneError(f"{self.name!r} cannot be reached any more: {error}"))
+            self._finish(DeviceGoneError(f"{self.name!r} is no longer reachable: {error}"))
         except LabError as error:
             self._finish(error)
 

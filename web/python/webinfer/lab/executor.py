@@ -86,12 +86,12 @@ class Executor(futures.Executor):
         Raises:  ClosedError after `shutdown`; InputError if a session cannot be opened elsewhere
         """
         if self._over:
-            raise ClosedError("this executor was shut down; make another one")
+            raise ClosedError("this executor was shut down; create another one")
         if not isinstance(fn, Session | SyncSession | str | PurePath | bytes | bytearray | memoryview):
             return self._threads.submit(fn, *args, **kwargs)
         if len(args) != 1 or kwargs:
             count = len(args) + len(kwargs)
-            raise InputError(f"a model is submitted with its inputs alone, not with {count} arguments")
+            raise InputError(f"a model is submitted with its inputs only, not with {count} arguments")
         job = _Job(self._model(fn), args[0])
         self._loop.call_soon_threadsafe(self._add, job)
         return job.future
@@ -112,7 +112,9 @@ class Executor(futures.Executor):
         end = time.monotonic() + timeout
         while len(self._working) < count:
             if time.monotonic() > end:
-                raise NoDeviceError(f"{len(self._working)} devices are in the lab, {count} are needed; open its page")
+                raise NoDeviceError(
+                    f"{len(self._working)} devices are in the lab, but {count} are needed; open its page"
+                )
             time.sleep(0.02)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -254,7 +256,7 @@ class Executor(futures.Executor):
         for job in reversed(group):
             job.losses += 1
             if job.losses >= MOST_LOSSES:
-                job.future.set_exception(DeviceGoneError(f"{job.losses} devices were lost at this run: {error}"))
+                job.future.set_exception(DeviceGoneError(f"{job.losses} devices were lost during this run: {error}"))
             else:
                 self._jobs.appendleft(job)
         self._came.set()
@@ -308,7 +310,7 @@ def _source_of(given: Any) -> tuple[str, Any, Mapping[str, Any]]:
         given = given.session
     if isinstance(given, Session):
         if given.recipe is None:
-            raise InputError(f"{given.name!r} was not loaded by `load`, so that no device can open it")
+            raise InputError(f"{given.name!r} was not loaded by `load`, so no device can open it")
         sealed = given.recipe.sealed()
         options = {name: sealed.options[name] for name in ("shapes", "member") if sealed.options.get(name)}
         return f"{sealed.name} {sealed.key}", sealed.source, options

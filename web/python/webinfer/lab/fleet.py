@@ -75,7 +75,7 @@ async def run_suite(
     models, (number, count) = shard_of(models_of(suite), shard)
     names = devices or [str(row["name"]) for row in await devices_of(address) if not row["busy"]]
     if not names:
-        raise NoDeviceError("no free device is in the lab: open its page and agree there, or name a source of browsers")
+        raise NoDeviceError("the lab has no free device: open its page and agree there, or name a source of browsers")
     began, rows, abouts = _now(), list[Row](), dict[str, Any]()
     known = {model: _Known(model) for model in models}
 
@@ -159,7 +159,9 @@ def read_runs(folder: Path) -> dict[str, dict[str, Any]]:
     for path in sorted(folder.glob("*-*of*-*.json")):
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest()[:DIGITS] != path.stem.rpartition("-")[2]:
-            raise IntegrityError(f"{path} is not what a run wrote: its content does not have the hash in its name")
+            raise IntegrityError(
+                f"{path} was not written by a run, or was changed: its content does not have the hash in its name"
+            )
         found[path.name] = json.loads(data)
     return dict(sorted(found.items(), key=lambda pair: str(pair[1]["began"])))
 

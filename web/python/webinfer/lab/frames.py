@@ -48,5 +48,5 @@ def read(data: str | bytes) -> tuple[dict[str, Any], list[memoryview]]:
         if at != len(tail) or not isinstance(head["type"], str):
             raise ValueError("lengths differ")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise LabError(f"the lab sent what is not a message: {error}") from error
+        raise LabError(f"the lab sent an invalid message: {error}") from error
     return head, buffers

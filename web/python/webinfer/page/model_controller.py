@@ -61,7 +61,7 @@ class ModelController:
         Raises:  InputError if there is no such action; what the action raises
         """
         if action not in ACTIONS:
-            raise InputError(f"there is nothing called {action!r} to do with a model; there is {', '.join(ACTIONS)}")
+            raise InputError(f"unknown action {action!r}; choose one of {', '.join(ACTIONS)}")
         self._stopping = False
         found = await getattr(self, action)(**fields)
         return found if isinstance(found, tuple) else (found, [])

@@ -181,7 +181,7 @@ class Batch(list[Results]):
         """
         text, suffix = os.fspath(path), Path(path).suffix.lower()
         if suffix in PICTURES:
-            raise InputError(f"{text!r} is one picture, and these are {len(self)}; give a folder")
+            raise InputError(f"{text!r} is a single picture, but there are {len(self)} results; give a folder")
         if suffix:
             Path(text).parent.mkdir(parents=True, exist_ok=True)
             write_whole(Path(text), written(self, suffix, text).encode())

@@ -67,7 +67,7 @@ def sources_of(source: Any, takes: str) -> tuple[list[Source], bool]:
     if any(sign in text for sign in "*?["):
         names = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
         if not names:
-            raise InputError(f"no file fits {text!r}")
+            raise InputError(f"no file matches {text!r}")
         return [Source(name, name) for name in names], True
     raise InputError(f"there is no file, folder or pattern {text!r}{_near(text)}")
 
@@ -122,7 +122,9 @@ def eight_bits(value: Any) -> Any:
     if kind == "f":
         top = float(value.max()) if value.size else 0.0
         if not 0 <= float(value.min() if value.size else 0.0) <= top <= 255:
-            raise InputError("an array of real numbers is a picture if they are from 0 to 1, or to 255; scale it first")
+            raise InputError(
+                "a float array is a picture only if its values are from 0 to 1, or 0 to 255; scale it first"
+            )
         return ((value * 255 if top <= 1 else value) + 0.5).astype("uint8")
     return value.astype("uint8") * 255 if kind == "b" else value
 

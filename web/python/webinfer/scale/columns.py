@@ -96,7 +96,7 @@ def with_results(batch: Batch, dropped: Sequence[str], results: Mapping[str, lis
     """
     kept = [name for name in batch.names if name not in dropped]
     if twice := sorted({*kept} & results.keys()):
-        raise InputError(f"the batch has a column {twice[0]!r} already; name the output otherwise with `outputs`")
+        raise InputError(f"the batch already has a column {twice[0]!r}; rename the output with `outputs`")
     if batch.kind == "list":
         return [dict(zip(results, row, strict=True)) for row in zip(*results.values(), strict=True)]
     if batch.kind == "arrow":

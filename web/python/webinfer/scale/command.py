@@ -68,7 +68,7 @@ def _columns(given: list[str]) -> dict[str, str] | str | None:
     if len(given) == 1 and "=" not in given[0]:
         return given[0]
     if any("=" not in text for text in given):
-        raise InputError("several --column need INPUT=COLUMN each")
+        raise InputError("with several --column options, each needs INPUT=COLUMN")
     return dict(text.split("=", 1) for text in given) or None
 
 

@@ -57,7 +57,7 @@ class Parts:
                 left.unlink()
             return
         if self.output.exists() and not (self.is_folder and not any(self.output.iterdir())):
-            raise InputError(f"{str(self.output)!r} is there already; remove it, or give another output")
+            raise InputError(f"{str(self.output)!r} already exists; remove it, or give another output")
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(place, text.encode())
 
@@ -154,7 +154,7 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InputError(f"another run writes to {str(folder)!r} now") from None
+            raise InputError(f"another run is writing to {str(folder)!r}") from None
         try:
             yield
         finally:

@@ -47,7 +47,7 @@ class Runner(Protocol):
 def check_unopened(model: Any, task: str | None, options: Mapping[str, Any]) -> None:
     """Raises:  InputError if what is open already is given what belongs to its opening"""
     if options or task is not None:
-        raise InputError(f"{model!r} is open already: give its options where it is opened")
+        raise InputError(f"{model!r} is already open: pass its options when you open it")
 
 
 class ModelRunner:

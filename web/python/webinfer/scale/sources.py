@@ -32,7 +32,7 @@ def rows_of(inputs: Sequence[str]) -> Rows:
         raise InputError(f"no file in {', '.join(map(repr, inputs))}")
     kinds = {_suffix(file) if _suffix(file) in TABLES else "" for file in files}
     if len(kinds) > 1:
-        raise InputError(f"the inputs have {' and '.join(sorted(kinds - {''}))} beside other files; give one kind")
+        raise InputError(f"the inputs mix {' and '.join(sorted(kinds - {''}))} with other files; give one kind")
     kind = kinds.pop()
     return ParquetRows(files) if kind == ".parquet" else JsonRows(files) if kind == ".jsonl" else FileRows(files)
 
@@ -160,7 +160,9 @@ class Sequential(Rows):
             self._open, self._next = (number, self.batches(self.files[number], rows)), before
         batch = next(self._open[1], None)
         if batch is None:
-            raise InputError(f"{self.files[self._open[0]]!r} has fewer rows than it says, or changed while it was read")
+            raise InputError(
+                f"{self.files[self._open[0]]!r} has fewer rows than it declares, or changed while it was read"
+            )
         before = sum(self.counts[: self._open[0] + 1])
         if self._next + len(batch) >= before:
             self._open = None

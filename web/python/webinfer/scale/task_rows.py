@@ -32,7 +32,7 @@ def task_source(model: Any, task: str | None, options: Mapping[str, Any]) -> Tas
     if isinstance(model, Task):
         check_unopened(model, task, options)
         if model.recipe is None:
-            raise InputError(f"the task {model.name!r} was not made by its `create`, so it cannot be opened elsewhere")
+            raise InputError(f"the task {model.name!r} was not created by `create`, so it cannot be opened elsewhere")
         return TaskSource(_Created(model.recipe), model.name, model)
     if isinstance(model, Pipeline):
         check_unopened(model, task, options)

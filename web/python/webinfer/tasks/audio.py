@@ -80,7 +80,7 @@ def read_audio(source: Any, rate: int | None = None) -> Audio:
     letter: Any = {"l": "i"}.get(view.format, view.format) if view.itemsize == 4 else view.format
     shape = view.shape or ()
     if letter not in _KINDS or len(shape) not in (1, 2):
-        raise InputError(f"an array {shape} of {view.format!r} is not audio; needed is float32 [frames, channels]")
+        raise InputError(f"an array {shape} of {view.format!r} is not audio; it must be float32 [frames, channels]")
     rate = whole_number("rate", rate, 1000, MAX_RATE)
     channels = whole_number("channels", shape[1] if len(shape) == 2 else 1, 1, MAX_CHANNELS)
     return Audio(memoryview(view.tobytes()).cast(letter), rate, channels)

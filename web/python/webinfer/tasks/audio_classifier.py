@@ -182,9 +182,9 @@ def labels_of(name: str, classes: int, given: Sequence[str] | None, metadata: Ma
     """
     if given is not None:
         if len(given) != classes:
-            raise ModelFormatError(f"{name!r} tells {classes} classes apart; {len(given)} labels are known")
+            raise ModelFormatError(f"{name!r} has {classes} classes, but {len(given)} labels are known")
         return tuple(given)
     for words in metadata.values():
         if len(lines := words.splitlines()) == classes:
             return tuple(lines)
-    raise InputError(f"the file of {name!r} brings no labels of its {classes} classes; give labels=…")
+    raise InputError(f"the file of {name!r} contains no labels for its {classes} classes; give labels=…")

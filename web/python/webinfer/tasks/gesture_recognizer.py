@@ -189,5 +189,5 @@ async def classifier_of(data: memoryview, name: str, host: Host) -> Classifier:
     with closed_on_error(session):
         classes = session.outputs[0].shape[-1]
         if classes != len(labels):
-            raise ModelFormatError(f"{name} tells {classes} gestures apart and has names for {len(labels)}")
+            raise ModelFormatError(f"{name} has {classes} gestures, but names for {len(labels)}")
     return Classifier(session, labels, float(told.get("score_threshold", 0)))

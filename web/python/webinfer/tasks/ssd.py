@@ -56,7 +56,7 @@ class SsdFamily:
             if list(inputs) == [_input_shape(layout)] and {*outputs} == parts:
                 return layout
         sizes = [f"{a.input.width}x{a.input.height} with {attributes(a).anchors} anchors" for a in self.layouts]
-        raise ModelFormatError(f"{name!r} is not a {self.title}: inputs {list(inputs)}; known are {', '.join(sizes)}")
+        raise ModelFormatError(f"{name!r} is not a {self.title}: inputs {list(inputs)}; known: {', '.join(sizes)}")
 
 
 def attributes(layout: SsdLayout, suppression: float = SUPPRESSION) -> SsdDetectionsAttrs:

@@ -111,5 +111,5 @@ def letters_in(data: Any) -> tuple[str, ...]:
     """The letters that an ONNX file says its classes are."""
     found = {} if isinstance(data, (GraphBuilder, Mapping)) else metadata(data, "the reader")
     if "character" not in found:
-        raise InputError("the file of the reader does not say which letters it knows; give letters=…")
+        raise InputError("the model's file does not say which letters it can read; pass letters=…")
     return tuple(found["character"].splitlines())

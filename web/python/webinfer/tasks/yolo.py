@@ -48,7 +48,7 @@ def yolo_of(metadata: Mapping[str, str]) -> Yolo | None:
         return None
     task = metadata.get("task", "detect")  # YOLOv5's own exporter, which wrote detectors, names none
     if task not in TASKS:
-        raise ModelFormatError(f"the model's metadata names the task {task!r}; known are {', '.join(TASKS)}")
+        raise ModelFormatError(f"the model's metadata names the task {task!r}; known: {', '.join(TASKS)}")
     names = _literal(metadata["names"])
     if isinstance(names, Mapping):
         names = [name for _, name in sorted((int(number), name) for number, name in names.items())]

@@ -78,6 +78,7 @@ export class Results {
     if (other) this.#showControls();
     this.#paint(this.#drawer.look?.() ?? null);
     if (this.#shown) this.show(this.#shown);
+    else this.redraw(); // a text or recording that came before the code that draws it
   }
 
   #showControls() {

@@ -100,7 +100,7 @@ def read_onnx(
     problems = Problems(context.guessed)
     version = model.opsets.get("", 0)
     if model.opsets and "" in model.opsets and not OLDEST <= version <= NEWEST:
-        problems.add(f"opset {version}; known are {OLDEST} to {NEWEST}")
+        problems.add(f"opset {version}; known: {OLDEST} to {NEWEST}")
         problems.check()
     scope: Scope = ChainMap()
     _add_constants(context, model.graph, scope, problems)
