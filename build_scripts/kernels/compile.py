@@ -66,8 +66,8 @@ COMPILE_FLAGS = [
 ]  # fmt: skip
 LINK_FLAGS = [
     "-Wl,--no-entry", "-Wl,--import-memory", "-Wl,--strip-all",
-    "-Wl,--export=run", "-Wl,--export=abi", "-Wl,--export=dots_of_bytes", "-Wl,--export=__heap_base",
-    "-Wl,--export=__stack_pointer",
+    "-Wl,--export=run", "-Wl,--export=run_turns", "-Wl,--export=abi", "-Wl,--export=dots_of_bytes",
+    "-Wl,--export=__heap_base", "-Wl,--export=__stack_pointer",
 ]  # fmt: skip
 
 

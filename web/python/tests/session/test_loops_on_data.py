@@ -18,7 +18,7 @@ from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
 from webinfer.errors import LimitError  # noqa: E402
 from webinfer.session import stages, turns  # noqa: E402
 
-LONG = 2000  # rows that a loop of few turns reads
+LONG = 6000  # rows that a loop of few turns reads
 SIZE = 5000  # elements from which a branch is worth a look at its condition
 X = np.float32([1, 2, 3])
 NUMBERS = {"two": np.float32(2), "one": np.float32(1), "limit": np.float32(50), "zero": np.array(0),
@@ -175,7 +175,8 @@ async def _ready(session: webinfer.Session) -> None:
     raise AssertionError("it loads")
 
 
-def test_the_event_loop_turns_while_a_loop_does_and_the_run_can_be_cancelled() -> None:
+def test_the_event_loop_turns_while_a_loop_does_and_the_run_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MAX_TURNS", 1 << 40)  # those that are allowed take less than the test waits
     ticks = list[float]()
 
     async def tick() -> None:
@@ -273,10 +274,15 @@ def test_what_turns_carry_stays_in_the_kernels_memory(
     backend: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, runs, run, area = _cells(), list[str](), LoadedPlan.run_at_once, LoadedPlan.area
+    calls, run_turns = list[int](), LoadedPlan.run_turns
 
     def counted(plan: LoadedPlan, inputs: Any) -> Any:
         runs.append(plan.layout.name)
         return run(plan, inputs)
+
+    def told(plan: LoadedPlan, address: int, count: int) -> int:
+        calls.append(count)
+        return run_turns(plan, address, count)
 
     def measured(plan: LoadedPlan, nbytes: int) -> int:
         assert nbytes < LONG * 6 * 4, "what all turns read alike is copied"
@@ -284,12 +290,16 @@ def test_what_turns_carry_stays_in_the_kernels_memory(
 
     monkeypatch.setattr(LoadedPlan, "run_at_once", counted)
     monkeypatch.setattr(LoadedPlan, "area", measured)
+    monkeypatch.setattr(LoadedPlan, "run_turns", told)
+    monkeypatch.setattr("webinfer.backends.wasm.turns.LONG_MS", float("inf"))  # on the slowest machine
 
     async def work(session: webinfer.Session) -> None:
         for n, most in ((9, 9), (9, 4), (5, 5), (9, 9), (30, 17), (3, 1), (LONG, 5)):
             inputs = {"x": DRAW.normal(size=(n, 6)).astype("f4"), "most": np.array(most)}
             runs.clear()
+            calls.clear()
             found = await session.run(inputs)
+            assert calls == ([1, 2, 4, 8, 16][: most.bit_length()] if backend == "wasm" else [])
             assert len(runs) <= 2  # what is before the loop and behind it, and no turn
             for mine, want in zip(found.values(), judged(data, inputs), strict=True):
                 np.testing.assert_allclose(mine.numpy(), want, rtol=1e-4, atol=1e-5)

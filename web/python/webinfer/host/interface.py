@@ -103,6 +103,16 @@ class Kernels(Protocol):
         """Frees the instance, its memory and its threads; a second call does nothing."""
 
 
+class TurnKernels(Kernels, Protocol):
+    """Kernels that run a loop by themselves, as include/turns.h says."""
+
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs the next turns of those at address `turns`, at most so many, until one ends the loop; how many ran.
+
+        Raises:  as `run`
+        """
+
+
 class WebNn(Protocol):
     """A context of WebNN, with the tensors and graphs that the platform makes for it."""
 

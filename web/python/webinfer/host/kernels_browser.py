@@ -258,6 +258,10 @@ class BrowserKernels:
         """
         self.call("run", program, first, count, 0, 1)
 
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs the next turns of a loop, on one thread (host.interface.TurnKernels)."""
+        return int(self.call("run_turns", 0, turns, count, 1))
+
     def close(self) -> None:
         """Drops the instance and its memory; a second call does nothing."""
         self._functions.clear()

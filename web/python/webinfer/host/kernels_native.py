@@ -285,6 +285,10 @@ class NativeKernels:
         """
         self.call("run", program, first, count, 0, 1)
 
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs the next turns of a loop, on one thread (host.interface.TurnKernels)."""
+        return int(self.call("run_turns", 0, turns, count, 1))
+
     def close(self) -> None:
         """Frees the instance and its memory; a second call does nothing."""
         with self._mutex:

@@ -126,11 +126,22 @@ class ThreadPoolKernels(BrowserKernels):
 
         Raises:  KernelError if one traps or a thread does not answer within the deadline
         """
-        if self.call("thread_pool_run", self._pool, program, first, count, self.threads) != 0:
+        self._answered(-self.call("thread_pool_run", self._pool, program, first, count, self.threads))
+
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs the next turns of a loop, on all threads.
+
+        Raises:  as `run`
+        """
+        return self._answered(int(self.call("run_turns", self._pool, turns, count, self.threads)))
+
+    def _answered(self, done: int) -> int:
+        if done < 0:
             self._end_workers()
             raise KernelError(
                 f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
             )
+        return done
 
     def _end_workers(self) -> None:
         for worker, listener in self._workers:

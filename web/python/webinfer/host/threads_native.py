@@ -23,6 +23,7 @@ from webinfer.kernel_constants import (
 )
 
 DEADLINE_MS = 60_000  # without an answer from a thread: a server that is overloaded may take a core away for seconds
+SILENT = f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
 START_SECONDS = 10.0
 END_SECONDS = 5.0  # for a worker to leave after it was dismissed
 SUFFIX = "-threads"  # of a build's name
@@ -80,9 +81,18 @@ class ThreadPoolKernels(NativeKernels):
         if not self._workers:  # of a child of fork()
             super().run(program, first, count)
         elif self.call("thread_pool_run", self._pool, program, first, count, self.threads):
-            raise KernelError(
-                f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
-            )
+            raise KernelError(SILENT)
+
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs the next turns of a loop, on all threads.
+
+        Raises:  as `run`
+        """
+        if not self._workers:
+            return super().run_turns(turns, count)
+        if (done := int(self.call("run_turns", self._pool, turns, count, self.threads))) < 0:
+            raise KernelError(SILENT)
+        return done
 
     def after_fork(self) -> None:
         """Forgets workers that are not there in this process, and takes the lock from a thread that is not."""

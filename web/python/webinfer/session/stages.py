@@ -250,10 +250,10 @@ class StagedExecutor(Executor):
                 raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
             await loop_turns.turn()
             if carrying is not None:
-                answer, *made = carrying.turn(turn).values()
-                goes_on, turn = any(answer), turn + 1
-                for listed, data in zip(lists, made, strict=True):
-                    listed.append(data)
+                count, goes_on, parts = carrying.turns(min(most, MAX_TURNS) - turn)
+                turn += count
+                for listed, part in zip(lists, parts, strict=True):
+                    listed += part
                 continue
             own = dict(zip(names, (memoryview(turn.to_bytes(8, "little")), *state, *others), strict=True))
             executor = await self._executor(turns)

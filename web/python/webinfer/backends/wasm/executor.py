@@ -127,7 +127,7 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
         """CarriedTurns of a loop whose turn the graph is."""
         from webinfer.backends.wasm.turns import CarriedTurns  # few models have loops, and pages start without
 
-        return CarriedTurns(self, inputs, carried, shown, self._unchanged)
+        return CarriedTurns(self, inputs, carried, shown, self._unchanged, self._host.now_ms)
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
         """The named outputs of one part of the graph: its steps up to the last one that they or the residents need."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from webinfer.backends.base import InPlace, KernelExecutor, MemoryReport, PageExecutor, StateInput
 from webinfer.backends.wasm.memory import Held, KernelMemory
 from webinfer.backends.wasm.thread_count import ThreadCountController
 from webinfer.errors import ClosedError, KernelError
 from webinfer.graph.ir import TensorType
-from webinfer.host.interface import Host, Kernels
+from webinfer.host.interface import Host, Kernels, TurnKernels
 from webinfer.lazy_dataclass import dataclass
 from webinfer.plan import program
 from webinfer.tensor import Tensor
@@ -114,14 +114,13 @@ class LoadedPlan(KernelExecutor, PageExecutor):
         self._behind = memory.area(self._behind, nbytes, self.layout.name)
         return self._behind[0]
 
-    def run_program(self, address: int, steps: int) -> None:
-        """Runs another program on the plan's memory; after a trap the instance is let go."""
-        kernels = self._instance()
+    def run_turns(self, turns: int, count: int) -> int:
+        """Runs turns of a loop on the plan's memory (interface.TurnKernels); after a trap the instance is let go."""
+        kernels = cast(TurnKernels, self._instance())  # the others only write down what a package needs
         try:
             if self.pace is None or self.pace.team:
-                kernels.run(address, 0, steps)
-            else:
-                kernels.call("run", address, 0, steps, 0, 1)
+                return kernels.run_turns(turns, count)
+            return int(kernels.call("run_turns", 0, turns, count, 1))
         except KernelError:
             if self.memory_of_kernels is not None:
                 self.memory_of_kernels.abandon()

@@ -1,4 +1,4 @@
-"""A loop's turns: what they carry goes from one to the next inside the kernels' memory, not through the host.
+"""A loop's turns, which kernels run by themselves: what they carry stays in the kernels' memory.
 
 The plan's program is put between copies: what turns carry is copied from where it is held to the plan's inputs, and the
 next state back to where it is held. What all turns read alike is written to the plan's inputs once.
@@ -7,7 +7,7 @@ next state back to where it is held. What all turns read alike is written to the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from webinfer.backends.wasm.kernel_table import KERNELS
@@ -16,6 +16,9 @@ from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
 
 COPY, NEST_BYTES = "b8_copy", 16  # of one row: its rank, its bytes and two strides, as include/walk.h has them
+TURNS = struct.Struct("<6iq")  # include/turns.h
+MOST, KEPT_BYTES = 256, 1 << 16  # turns of one call, and bytes of what they show; one turn at least
+LONG_MS = 4.0  # of a call, after which the next one has half as many turns: the event loop waits so long
 
 
 class CarriedTurns:
@@ -23,13 +26,13 @@ class CarriedTurns:
 
     def __init__(
         self, plan: LoadedPlan, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str],
-        unchanged: Set[str],
+        unchanged: Set[str], now_ms: Callable[[], float],
     ) -> None:  # fmt: skip
         """`carried` maps outputs to the inputs that they are in the next turn; `shown` are outputs to read each turn.
 
         The first input is the turn's number. A run leaves the inputs `unchanged` as they are.
         """
-        self._plan, layout = plan, plan.layout
+        self._plan, self._now_ms, layout = plan, now_ms, plan.layout
         number, *others = layout.inputs
         alike = [place for place in others if place.name in unchanged - {*carried.values()}]
         others = [place for place in others if place not in alike]
@@ -37,13 +40,20 @@ class CarriedTurns:
         held, at = dict[str, Block](), 0
         for place in others:
             held[place.name], at = _block(place.type.nbytes, at), at + _span(place.type.nbytes)
-        self._shown, first = dict[str, tuple[int, int]](), at
+        self._shown, first = list[tuple[int, int]](), at  # where an output begins, and its bytes
         for name in shown:
-            self._shown[name], at = (at - first, ends[name].type.nbytes), at + _span(ends[name].type.nbytes)
+            self._shown.append((at - first, ends[name].type.nbytes))
+            at += _span(ends[name].type.nbytes)
         self._size = at - first
+        self._at_once, self._room = 1, max(1, min(MOST, KEPT_BYTES // self._size))
+        kept, at = at, at + self._room * self._size
+        turns, at = at, at + _span(TURNS.size)
         pairs = [(_there(place), held[place.name]) for place in others]
         copies = [(source, target) for target, source in pairs]
-        outs = [(_there(ends[name]), _block(nbytes, first + where)) for name, (where, nbytes) in self._shown.items()]
+        outs = [
+            (_there(ends[name]), _block(nbytes, first + where))
+            for name, (where, nbytes) in zip(shown, self._shown, strict=True)
+        ]
         outs += [(_there(ends[end]), held[name]) for end, name in carried.items()]
         tables, records = at, _records(plan)
         count, words = len(copies) + len(outs), sum(map(len, records)) + 64 * (len(copies) + len(outs)) + 64
@@ -53,11 +63,13 @@ class CarriedTurns:
         nests = iter(range(base + tables, base + tables + count * NEST_BYTES, NEST_BYTES))
         before, after = _copies(copies, nests, plan), _copies(outs, nests, plan)
         text = program.assemble([*before, *records, *after])
-        self._program, self._steps = base + tables + count * NEST_BYTES, len(before) + len(records) + len(after)
-        self._number, self._results = number.address, base + first
+        address, steps = base + tables + count * NEST_BYTES, len(before) + len(records) + len(after)
+        self._turns, self._kept = base + turns, base + kept
         self._held = {name: block.address for name, block in held.items()}
         self._types = {place.name: place.type for place in others}
-        plan.kernels.write(self._program, text)
+        plan.kernels.write(address, text)
+        told = TURNS.pack(address, steps, number.address, base + first, self._size, self._kept, 0)
+        plan.kernels.write(self._turns, told)
         for place in alike:
             if place.type.nbytes:
                 plan.kernels.write(place.address, inputs[place.name])
@@ -65,13 +77,19 @@ class CarriedTurns:
             if self._types[name].nbytes:
                 plan.kernels.write(address, inputs[name])
 
-    def turn(self, number: int) -> dict[str, memoryview]:
-        """Runs one turn; the outputs that are to be shown, each a copy."""
-        kernels = self._plan.kernels
-        kernels.write(self._number, struct.pack("<q", number))
-        self._plan.run_program(self._program, self._steps)
-        data = kernels.read(self._results, self._size)
-        return {name: data[at : at + nbytes] for name, (at, nbytes) in self._shown.items()}
+    def turns(self, most: int) -> tuple[int, bool, list[list[memoryview]]]:
+        """Runs the next turns, at most so many: how many ran, whether the loop goes on, what each output listed."""
+        start = self._now_ms()
+        done = self._plan.run_turns(self._turns, min(most, self._at_once))
+        took = self._now_ms() - start
+        if took > LONG_MS:
+            self._at_once = max(self._at_once // 2, 1)
+        elif took < LONG_MS / 2 and done == self._at_once:
+            self._at_once = min(self._at_once * 2, self._room)
+        data, size = self._plan.kernels.read(self._kept, done * self._size), self._size
+        _, *listed = self._shown
+        parts = [[data[i + at : i + at + nbytes] for i in range(0, done * size, size)] for at, nbytes in listed]
+        return done, data[(done - 1) * size] != 0, parts
 
     def held(self, name: str) -> memoryview:
         """What an input is in the next turn."""
