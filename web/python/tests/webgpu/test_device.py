@@ -151,6 +151,23 @@ def test_rows_and_times_go_together() -> None:
     assert memory.constants == 8 * 8 * 4
 
 
+def test_a_dispatch_is_timed_as_often_as_it_must_be_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = run(webgpu.build(small_net(), HOST))
+    takes, asked = (3.0, 0.01), (list[int](), list[int]())  # ms of each dispatch, once
+    begin: list[int] = []
+
+    async def time(_: object, first: int, count: int, repeats: int) -> float:
+        if not count:
+            begin.append(first)
+            return 0.0
+        asked[first - begin[0]].append(repeats)
+        return takes[first - begin[0]]
+
+    monkeypatch.setattr("webinfer.host.gpu_native_program.NativeProgram.time", time)
+    assert run(executor.profile(INPUT, 1)) == pytest.approx([3.0, 0.01])
+    assert asked == ([1], [1, 8, 64, 240])
+
+
 def test_results_do_not_depend_on_earlier_runs() -> None:
     executor = run(webgpu.build(small_net(), HOST))
     first = run(executor.run(INPUT))["last"].tobytes()

@@ -26,6 +26,8 @@ from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 
 LEAST = 16  # bytes of a buffer
+TIMED_MS = 2.0  # the least that a timing lasts: browsers round the GPU's timestamps to 0.1 ms
+MAX_REPEATS = 1024
 MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
 
 
@@ -245,19 +247,21 @@ class LoadedProgram(GpuExecutor, PageExecutor, TunableExecutor):
         return Recording(program, self._base, self._count, dict(self.recipe.inputs), outputs)
 
     async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
-        """Median milliseconds of each row of `rows()`, from many repeats of a dispatch in one submit."""
+        """Median milliseconds of each row of `rows()`; a dispatch is repeated in one submit until that lasts."""
+        from webinfer.tune.search import longer
+
         program = await self._ready()
         self._write(program, inputs)
         times: list[list[float]] = [[] for _ in range(self._count)]
         for _ in range(rounds):
             idle = await program.time(self._base, 0, 1)
             for i, samples in enumerate(times):
-                repeats = 8
+                repeats = 1  # a dispatch of an adapter in software may be long enough by itself
                 while True:
                     elapsed = max(await program.time(self._base + i, 1, repeats) * repeats - idle, 0.0)
-                    if elapsed >= 2.0 or repeats >= 1024:
+                    if elapsed >= TIMED_MS or repeats >= MAX_REPEATS:
                         break
-                    repeats *= 4
+                    repeats = min(longer(repeats, elapsed, TIMED_MS), MAX_REPEATS)
                 samples.append(elapsed / repeats)
             await self._host.pause()
         from statistics import median
