@@ -257,6 +257,37 @@ def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
     assert not complaints, complaints
 
 
+@pytest.fixture(scope="session")
+def _kept_pages(browser: Browser) -> Iterator[list[DemoPage]]:
+    pages: list[DemoPage] = []  # of this browser, which outlives them
+    yield pages
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture
+def face_page(
+    browser: Browser, address: str, _kept_pages: list[DemoPage], request: pytest.FixtureRequest
+) -> Iterator[DemoPage]:
+    """The page "Face detection" on wasm with the result of its sample, which tests use one after the other.
+
+    Opening a page takes 2.7 s of processor time, ten times as much as looking at a picture. For tests that begin with
+    an open page, or run a program in its engine, and leave nothing behind but pictures, sizes and colours. One that
+    fails takes the page with it.
+    """
+    page = _kept_pages.pop() if _kept_pages else DemoPage(browser, address, "?backend=wasm").open()
+    page.wait_for_result()
+    page.show_sample()
+    failed = request.session.testsfailed
+    yield page
+    complaints, page.complaints = page.complaints, []
+    if complaints or request.session.testsfailed > failed:
+        page.close()
+    else:
+        _kept_pages.append(page)
+    assert not complaints, complaints
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A fresh page of no site yet, which waits as long as pages of the demo do."""

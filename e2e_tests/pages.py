@@ -237,6 +237,15 @@ class DemoPage:
             self.page.get_by_role("button", name="Choose a picture").click()
         chooser.value.set_files([str(file) for file in files])
 
+    def show_sample(self) -> None:
+        """Brings the page back to its sample, the window to its size and colours, and closes the developer tools."""
+        self.page.locator("#tools").evaluate("(tools) => { tools.open = false; }")
+        self.page.set_viewport_size({"width": 1280, "height": 720})
+        self.page.emulate_media(color_scheme="null", reduced_motion="null")
+        before = self.count
+        self.page.locator("#use-sample").click()
+        self.wait_for("sample", lambda: self.count > before and self.result and self.result["source"] == "sample")
+
     def drop(self, name: str, media_type: str, base64: str) -> None:
         """Drops a file on the picture."""
         self.page.evaluate(DROP, [name, media_type, base64])

@@ -47,9 +47,9 @@ def is_isolated(page: DemoPage) -> bool:
 
 
 def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_without_a_network(
-    demo: Demo, folder: Path, address: str
+    demo: Demo, face_page: DemoPage, folder: Path, address: str
 ) -> None:
-    expected = faces(demo("?backend=wasm"))
+    expected = faces(face_page)
     with plain_host(folder) as plain, FlakyNetwork(plain) as host:
         page = demo("?backend=wasm&stallTimeout=5", address=host.address, idle_work=True, **PAGE)
         page.wait_for("isolation", lambda: is_isolated(page))

@@ -117,9 +117,9 @@ def test_a_second_visit_works_from_the_cache(demo: Demo) -> None:
     assert after["count"] == 1
 
 
-def test_the_result_is_readable_without_seeing_the_picture(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
-    result = page.wait_for_result()
+def test_the_result_is_readable_without_seeing_the_picture(face_page: DemoPage) -> None:
+    page, result = face_page, face_page.wait_for_result()
+    page.open_tools()
     status = page.page.get_by_role("status").filter(has_text="Faces found")
     assert status.inner_text() == "Faces found: 1"
     box = result["faces"][0]["box"]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from e2e_tests.pages import DemoPage
-
-Demo = Callable[..., DemoPage]
 
 START = """
 import asyncio, json, js, random
@@ -116,16 +113,16 @@ def in_worker(page: DemoPage, code: str) -> Any:
     return page.python(f"{START}{code}\njson.dumps(await test())")
 
 
-def test_overlapping_runs_do_not_mix(demo: Demo) -> None:
-    found = in_worker(demo("?backend=webgpu"), OVERLAP)
+def test_overlapping_runs_do_not_mix(face_page: DemoPage) -> None:
+    found = in_worker(face_page, OVERLAP)
     kind, length = found.pop("errors")
     assert "int32, needs float32" in kind
     assert "has 196604 bytes, needs 196608" in length
     assert found == {"typed": True, "same": [True] * 5, "different": 5, "cancelled": "CancelledError", "after": True}
 
 
-def test_buffers_are_shared_with_a_device_of_the_page(demo: Demo) -> None:
-    found = in_worker(demo("?backend=webgpu"), SHARED)
+def test_buffers_are_shared_with_a_device_of_the_page(face_page: DemoPage) -> None:
+    found = in_worker(face_page, SHARED)
     assert found["read"]
     assert found["by_hand"]
     assert found["again"]

@@ -59,11 +59,10 @@ def test_nothing_is_wider_than_the_screen(demo: Demo) -> None:
         assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
 
 
-def test_texts_stand_out_from_their_ground(demo: Demo) -> None:
-    page = demo("?backend=wasm", reduced_motion="reduce")  # colours change at once
-    page.wait_for_result()
+def test_texts_stand_out_from_their_ground(face_page: DemoPage) -> None:
+    page = face_page
     for scheme in ("light", "dark"):
-        page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
         for selector in TEXTS:
             assert page.page.evaluate(RATIO, selector) >= 4.5, (scheme, selector)
         ground = page.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -98,8 +97,8 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())
 
 
-def test_focus_is_visible(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+def test_focus_is_visible(face_page: DemoPage) -> None:
+    page = face_page
     for selector in ("#pick", "#camera", "#tools > summary"):
         page.page.locator(selector).focus()
         page.page.keyboard.press("Shift+Tab")
@@ -108,9 +107,8 @@ def test_focus_is_visible(demo: Demo) -> None:
         assert float(width.removesuffix("px")) >= 2, selector
 
 
-def test_controls_and_pictures_have_names(demo: Demo) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
+def test_controls_and_pictures_have_names(face_page: DemoPage) -> None:
+    page = face_page
     assert page.page.get_by_role("group", name="Run on").get_by_role("radio").count() == 3
     for name in ("Choose a picture", "Start the camera", "Sample photo"):
         assert page.page.get_by_role("button", name=name).count() == 1
@@ -119,9 +117,9 @@ def test_controls_and_pictures_have_names(demo: Demo) -> None:
     assert rows.count() == 2  # its head, and one face
 
 
-def test_the_plan_is_a_table_with_every_step(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
-    page.wait_for_result()
+def test_the_plan_is_a_table_with_every_step(face_page: DemoPage) -> None:
+    page = face_page
+    page.open_tools()
     page.page.locator("#plan-box summary").click()
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())
     heads = page.page.locator("#plan th").all_inner_texts()
@@ -153,8 +151,8 @@ def test_the_page_answers_while_the_engine_starts(demo: Demo) -> None:
     assert page.page.evaluate("self.longest") < max(1000, whole / 2)
 
 
-def test_the_menu_for_developers_closes_on_escape_and_on_a_click_beside_it(demo: Demo) -> None:
-    page = demo("?backend=wasm")
+def test_the_menu_for_developers_closes_on_escape_and_on_a_click_beside_it(face_page: DemoPage) -> None:
+    page = face_page
     button, menu = page.page.get_by_role("button", name="Developers"), page.page.locator("#developers")
     for size in ({"width": 1280, "height": 800}, {"width": 360, "height": 780}):
         page.page.set_viewport_size(size)  # type: ignore[arg-type]

@@ -56,9 +56,8 @@ def moved_photo(photo: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_chosen_file_is_shown_and_searched(demo: Demo, moved_photo: Path) -> None:
-    page = demo("?backend=wasm")
-    first = page.wait_for_result()
+def test_a_chosen_file_is_shown_and_searched(face_page: DemoPage, moved_photo: Path) -> None:
+    page, first = face_page, face_page.wait_for_result()
     page.choose(moved_photo)
     result = page.wait_for_result(after=first["count"])
     assert result["source"] == "picture"
@@ -69,9 +68,8 @@ def test_a_chosen_file_is_shown_and_searched(demo: Demo, moved_photo: Path) -> N
     assert page.page.locator("#sample").is_hidden()
 
 
-def test_the_same_file_can_be_chosen_twice(demo: Demo, moved_photo: Path) -> None:
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+def test_the_same_file_can_be_chosen_twice(face_page: DemoPage, moved_photo: Path) -> None:
+    page, count = face_page, face_page.count
     for _ in range(2):
         page.choose(moved_photo)
         count = page.wait_for_result(after=count)["count"]
@@ -87,17 +85,15 @@ def test_a_file_chosen_before_the_engine_is_ready_is_searched_then(demo: Demo, m
     assert len(result["faces"]) == 1
 
 
-def test_a_picture_can_be_dropped(demo: Demo, moved_photo: Path) -> None:
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+def test_a_picture_can_be_dropped(face_page: DemoPage, moved_photo: Path) -> None:
+    page, count = face_page, face_page.count
     page.drop("moved.jpg", "image/jpeg", _base64(moved_photo))
     assert len(page.wait_for_result(after=count)["faces"]) == 1
     assert page.page.evaluate("document.getElementById('stage').className") == "stage"
 
 
-def test_a_picture_can_be_pasted_and_may_be_a_vector_drawing(demo: Demo, moved_photo: Path) -> None:
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+def test_a_picture_can_be_pasted_and_may_be_a_vector_drawing(face_page: DemoPage, moved_photo: Path) -> None:
+    page, count = face_page, face_page.count
     page.paste("image.png", "image/jpeg", _base64(moved_photo))
     pasted = page.wait_for_result(after=count)
     assert pasted["image"]["width"] == 520
@@ -109,9 +105,10 @@ def test_a_picture_can_be_pasted_and_may_be_a_vector_drawing(demo: Demo, moved_p
     assert len(drawn["faces"]) == 1
 
 
-def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, photo: Path, tmp_path: Path) -> None:
-    page = demo("?backend=wasm")
-    first = page.wait_for_result()
+def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(
+    face_page: DemoPage, photo: Path, tmp_path: Path
+) -> None:
+    page, first = face_page, face_page.wait_for_result()
     turned = Image.open(photo).convert("RGB").resize((512, 512)).rotate(90)
     exif = Image.Exif()
     exif[ORIENTATION] = TURNED_RIGHT
@@ -122,14 +119,13 @@ def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, p
 
 
 def test_boxes_are_in_pixels_of_the_file_of_enormous_photos_and_of_drawings(
-    demo: Demo, photo: Path, tmp_path: Path
+    face_page: DemoPage, photo: Path, tmp_path: Path
 ) -> None:
     Image.open(photo).convert("RGB").resize((6144, 6144)).save(tmp_path / "enormous.jpg")
     picture = f'<image href="data:image/png;base64,{_base64(photo)}" width="1024" height="1024"/>'
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="1024" height="1024">{picture}</svg>'
     (tmp_path / "drawing.svg").write_text(drawing)
-    page = demo("?backend=wasm")
-    first = page.wait_for_result()
+    page, first = face_page, face_page.wait_for_result()
     for name, side, near in (("enormous.jpg", 6144, 30), ("drawing.svg", 1024, 10)):
         page.choose(tmp_path / name)
         count, first_count = page.count, first["count"]
@@ -140,18 +136,16 @@ def test_boxes_are_in_pixels_of_the_file_of_enormous_photos_and_of_drawings(
         assert _centre(result["faces"][0]) == pytest.approx(wanted, abs=near)
 
 
-def test_a_picture_without_a_face_says_zero(demo: Demo, tmp_path: Path) -> None:
+def test_a_picture_without_a_face_says_zero(face_page: DemoPage, tmp_path: Path) -> None:
     Image.new("RGB", (64, 48), (20, 120, 220)).save(tmp_path / "blue.png")
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+    page, count = face_page, face_page.count
     page.choose(tmp_path / "blue.png")
     assert page.wait_for_result(after=count)["faces"] == []
     assert page.text("#found") == "Faces found: 0"
 
 
-def test_a_film_plays_and_every_frame_is_searched(demo: Demo) -> None:
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+def test_a_film_plays_and_every_frame_is_searched(face_page: DemoPage) -> None:
+    page, count = face_page, face_page.count
     film = page.page.evaluate(FILM)
     for name, type in (("film.webm", "video/webm"), ("film.webm", "")):  # systems do not know every type
         page.drop(name, type, film)
@@ -162,10 +156,9 @@ def test_a_film_plays_and_every_frame_is_searched(demo: Demo) -> None:
 
 
 def test_what_is_no_picture_is_refused_and_the_next_picture_works(
-    demo: Demo, photo: Path, moved_photo: Path, tmp_path: Path
+    face_page: DemoPage, photo: Path, moved_photo: Path, tmp_path: Path
 ) -> None:
-    page = demo("?backend=wasm")
-    count = page.wait_for_result()["count"]
+    page, count = face_page, face_page.count
     for name, content, said in (
         ("notes.txt", b"These are words.", "not a picture"),
         ("page.png", b"<!doctype html><title>404</title>", "not a picture"),
@@ -183,10 +176,9 @@ def test_what_is_no_picture_is_refused_and_the_next_picture_works(
     assert page.page.locator("#message").is_hidden()
 
 
-def test_a_message_can_be_closed(demo: Demo, tmp_path: Path) -> None:
+def test_a_message_can_be_closed(face_page: DemoPage, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("words")
-    page = demo("?backend=wasm")
-    page.wait_for_result()
+    page = face_page
     page.choose(tmp_path / "notes.txt")
     page.wait_for_error("bad-image")
     page.page.get_by_role("button", name="Close").click()

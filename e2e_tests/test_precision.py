@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from e2e_tests.test_gpu_buffers import Demo, in_worker
+from e2e_tests.pages import DemoPage
+from e2e_tests.test_gpu_buffers import in_worker
 
 HALVES = """
 async def test():
@@ -33,8 +34,8 @@ async def test():
 """
 
 
-def test_float16_halves_memory_and_hardly_changes_answers(demo: Demo) -> None:
-    found = in_worker(demo("?backend=webgpu"), HALVES)
+def test_float16_halves_memory_and_hardly_changes_answers(face_page: DemoPage) -> None:
+    found = in_worker(face_page, HALVES)
     assert len(found["differences"]) == 2
     assert 0 < max(found["differences"]) < 1e-2
     assert found["constants"] < 0.55
@@ -77,8 +78,8 @@ async def test():
 """
 
 
-def test_kernels_for_hardware_read_float16_in_a_browser_too(demo: Demo) -> None:
-    found = in_worker(demo("?backend=webgpu"), HARDWARE)
+def test_kernels_for_hardware_read_float16_in_a_browser_too(face_page: DemoPage) -> None:
+    found = in_worker(face_page, HARDWARE)
     assert found["difference"] < 1e-2
     assert {"conv2d_split_k", "depthwise_pointwise"} <= set(found["kernels"])
     assert found["constants"] < 0.55

@@ -56,15 +56,9 @@ def check_measurement(page: DemoPage, backend: str) -> None:
     assert picture.count("<rect") == len(report["steps"]) + 1
 
 
-def test_every_step_of_the_loaded_model_is_measured(demo: Demo) -> None:
+def test_every_step_is_measured_on_either_backend_and_the_page_says_how_far_it_is(demo: Demo) -> None:
     page = demo("?backend=wasm&tools=open")
-    page.wait_for_result()
-    check_measurement(page, "wasm")
-
-
-def test_the_page_says_how_far_the_measurement_is(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
-    page.wait_for_result()
+    count = page.wait_for_result()["count"]
     page.page.evaluate(
         """() => {
           globalThis.said = [];
@@ -72,16 +66,21 @@ def test_the_page_says_how_far_the_measurement_is(demo: Demo) -> None:
           new MutationObserver(() => said.push(status.textContent)).observe(status, { childList: true });
         }"""
     )
-    page.measure()
+    check_measurement(page, "wasm")
     said = page.page.evaluate("said")
     assert "Measuring, round 1 of 5 …" in said
     assert "Measuring, round 5 of 5 …" in said
     assert "an inference" in said[-1]
     assert page.page.locator("#profile-progress").is_hidden()
+    page.select_backend("WebGPU")
+    page.wait_for_result(after=count)
+    assert page.page.locator("#profile").is_hidden()  # a measurement goes with its backend
+    check_measurement(page, "webgpu")
+    assert "on webgpu" in page.text("#profile-status")
 
 
-def test_an_operator_unfolds_into_its_steps_by_keyboard(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
+def test_the_figure_unfolds_by_keyboard_fits_narrow_pages_and_reads_well_in_light_and_dark(demo: Demo) -> None:
+    page = demo("?backend=wasm&tools=open", reduced_motion="reduce")
     page.wait_for_result()
     page.page.locator("#measure").focus()
     page.page.keyboard.press("Enter")
@@ -100,13 +99,6 @@ def test_an_operator_unfolds_into_its_steps_by_keyboard(demo: Demo) -> None:
     label = page.page.get_by_role("img", name="outside the kernels").get_attribute("aria-label")
     assert label is not None
     assert "conv2d" in label
-
-
-def test_the_figure_fits_narrow_pages_and_reads_well_in_light_and_dark(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open", viewport={"width": 360, "height": 780}, reduced_motion="reduce")
-    page.wait_for_result()
-    page.measure()
-    page.page.locator(".fold").first.click()
     for width in (360, 768, 1600):
         page.page.set_viewport_size({"width": width, "height": 780})
         assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
@@ -115,14 +107,3 @@ def test_the_figure_fits_narrow_pages_and_reads_well_in_light_and_dark(demo: Dem
         page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         for selector in TEXTS:
             assert page.page.evaluate(RATIO, selector) >= 4.5, (scheme, selector)
-
-
-def test_a_measurement_goes_with_its_backend(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
-    count = page.wait_for_result()["count"]
-    page.measure()
-    page.select_backend("WebGPU")
-    page.wait_for_result(after=count)
-    assert page.page.locator("#profile").is_hidden()
-    check_measurement(page, "webgpu")
-    assert "on webgpu" in page.text("#profile-status")

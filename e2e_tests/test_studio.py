@@ -200,9 +200,8 @@ def test_a_dropped_picture_is_segmented_too(demo: Open, photo: Path) -> None:
     assert (result["source"], result["image"]) == ("picture", {"width": 400, "height": 300})
 
 
-def test_several_pictures_are_looked_at_one_after_the_other_and_told_apart(demo: Open, photo: Path) -> None:
-    page = demo("?backend=wasm", path="/face-detection")
-    page.wait_for_result()
+def test_several_pictures_are_looked_at_one_after_the_other_and_told_apart(face_page: DemoPage, photo: Path) -> None:
+    page = face_page
     grey = BytesIO()
     Image.new("RGB", (64, 48), "grey").save(grey, "PNG")
     files = {
@@ -260,9 +259,8 @@ def test_the_page_of_this_browser_names_every_ability(demo: Open) -> None:
         assert absent.locator("p").count(), absent.inner_text()
 
 
-def test_examples_come_behind_the_first_result_and_are_looked_at(demo: Open) -> None:
-    page = demo("?backend=wasm", path="/face-detection")
-    count = page.wait_for_result()["count"]
+def test_examples_come_behind_the_first_result_and_are_looked_at(face_page: DemoPage) -> None:
+    page, count = face_page, face_page.count
     page.page.get_by_role("button", name="a cat").click()
     assert page.wait_for_result(after=count)["faces"] == []
     assert "a cat" in str(page.page.locator("#picture").get_attribute("aria-label"))

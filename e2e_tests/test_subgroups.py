@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -43,11 +42,9 @@ await test()
 """
 
 
-def test_reductions_use_subgroups_and_equal_numpys(demo: Callable[..., DemoPage]) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
-    assert page.worker.evaluate(DEVICE)
-    plan, found = page.python(PROGRAM)
+def test_reductions_use_subgroups_and_equal_numpys(face_page: DemoPage) -> None:
+    assert face_page.worker.evaluate(DEVICE)
+    plan, found = face_page.python(PROGRAM)
     assert {kernel for kernel, _ in plan} == {"reduce_workgroup", "softmax_workgroup"}
     assert all("by subgroups" in why for _, why in plan), plan
     x = ((np.arange(ROWS * DEPTH) * 7919 % 1000) / 250 - 2).astype(np.float32).astype(np.float64).reshape(ROWS, DEPTH)

@@ -93,10 +93,9 @@ def test_a_thread_that_ends_at_work_ends_the_run_and_the_next_has_a_new_one(demo
     check(told(demo("?backend=wasm"), SILENT), LIMIT_S)
 
 
-def test_the_page_starts_threads_because_a_worker_that_does_may_stand_still(demo: Demo) -> None:
+def test_the_page_starts_threads_because_a_worker_that_does_may_stand_still(face_page: DemoPage) -> None:
     """In Firefox 153 about one of 40 workers that start another never returns from that call."""
-    page = demo("?backend=wasm")
-    page.wait_for_result()
+    page = face_page
     ask = f"{SETUP}\njson.dumps([str(one.constructor.name) for one, _ in pool._workers])"
     assert page.python(ask) == ["PageThread"]
     threads = [worker for worker in page.page.workers if "thread_worker" in worker.url]

@@ -77,8 +77,8 @@ def test_without_isolation_strict_threads_are_a_typed_error_and_others_a_reason(
     assert choice == "wasm was asked for; on one thread, because the page is not cross-origin isolated"
 
 
-def test_the_page_is_isolated_as_served(demo: Demo) -> None:
-    assert demo("?backend=wasm").page.evaluate("crossOriginIsolated") is True
+def test_the_page_is_isolated_as_served(face_page: DemoPage) -> None:
+    assert face_page.page.evaluate("crossOriginIsolated") is True
 
 
 @pytest.mark.parametrize("file", ["pyodide.js", "pyodide.first.wasm", "engine_worker.js"])
@@ -163,10 +163,8 @@ def test_a_silent_engine_is_replaced(demo: Demo, photo: Path) -> None:
     assert page.wait_for_result(after=count)["source"] == "picture"
 
 
-def test_a_page_of_another_version_is_told_to_reload(demo: Demo) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
-    answer = page.page.evaluate(
+def test_a_page_of_another_version_is_told_to_reload(face_page: DemoPage) -> None:
+    answer = face_page.page.evaluate(
         """() => new Promise((resolve) => {
           const worker = new Worker(JSON.parse(document.getElementById("manifest").textContent)
             .assets["static/engine_worker.js"].url, { type: "module" });

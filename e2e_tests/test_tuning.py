@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from build_scripts.paths import version
 from e2e_tests.pages import DemoPage, overlap
 
@@ -115,24 +113,18 @@ def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) ->
     assert page.wait_for_result(after=count)["faces"]
 
 
-@pytest.mark.parametrize("features", [[], ["timestamp-query"]], ids=["clock", "timestamps"])
-def test_times_come_from_timestamps_or_from_the_clock(demo: Demo, features: list[str]) -> None:
-    page = demo("?backend=wasm&tools=open")
-    page.wait_for_result()
-    found = page.worker.evaluate(TIMES, features)
-    assert found["has"] == bool(features)
-    assert all(0 < ms < 100 for ms in found["times"]), found
+def test_times_come_from_timestamps_or_from_the_clock(face_page: DemoPage) -> None:
+    for features in ([], ["timestamp-query"]):
+        found = face_page.worker.evaluate(TIMES, features)
+        assert found["has"] == bool(features)
+        assert all(0 < ms < 100 for ms in found["times"]), found
 
 
-def test_the_panel_waits_for_webgpu(demo: Demo) -> None:
-    page = demo("?backend=wasm&tools=open")
+def test_the_panel_waits_for_webgpu_and_fits_narrow_screens(demo: Demo) -> None:
+    page = demo("?backend=wasm&tools=open", viewport={"width": 360, "height": 780})
     page.wait_for_result()
     assert "WebGPU only" in page.text("#tuning-status")
     assert page.page.locator("#tune").get_attribute("aria-disabled") == "true"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_panel_fits_narrow_screens(demo: Demo, scheme: str) -> None:
-    page = demo("?backend=wasm&tools=open", viewport={"width": 360, "height": 780}, color_scheme=scheme)
-    page.wait_for_result()
-    assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    for scheme in ("light", "dark"):
+        page.page.emulate_media(color_scheme=scheme)
+        assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, scheme

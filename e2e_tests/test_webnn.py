@@ -169,10 +169,8 @@ json.dumps({"worst": worst, "choice": plan.choice, "backend": plan.backend, "why
 """
 
 
-def test_the_engine_runs_models_through_its_own_webnn(demo: Callable[..., DemoPage]) -> None:
-    page = demo("?backend=wasm")
-    page.wait_until_ready()
-    found = page.python(BACKEND)
+def test_the_engine_runs_models_through_its_own_webnn(face_page: DemoPage) -> None:
+    found = face_page.python(BACKEND)
     assert found["backend"] == "webnn"
     assert found["worst"] < 1e-4
     assert "device='low-power' was asked for" in found["choice"]

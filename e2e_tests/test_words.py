@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from e2e_tests.pages import DemoPage
@@ -56,10 +55,8 @@ await test()
 """
 
 
-def test_sound_bytes_and_text_go_through_tasks(demo: Callable[..., DemoPage]) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
-    found: dict[str, Any] = page.python(PROGRAM)
+def test_sound_bytes_and_text_go_through_tasks(face_page: DemoPage) -> None:
+    found: dict[str, Any] = face_page.python(PROGRAM)
     assert found["speech"] == [[0.5, 1.5]]
     assert found["files"] == ["a", "b", "empty"]
     # [CLS] caf ##es [SEP] are rows 2, 4, 5, 3 of the table: 0 0 1, 0 1 0, 0 0 1, 1 0 0
