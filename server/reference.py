@@ -13,7 +13,7 @@ import griffe
 
 LONG_SIGNATURE = 100  # characters; a longer one has a line for each parameter, as the formatter would write it
 PUBLIC_BASES = re.compile(r"Error$|Exception$|^enum\.|^Task\b|^Results\b")  # others are parts that no user names
-PARAMETER = re.compile(r"^(?=`)", re.MULTILINE)  # where the prose of a docstring goes on to the next parameter
+PARAMETER = re.compile(r"(?:\A|(?<=[.:;]\n))(?=`)")  # where the prose of a docstring goes on to the next parameter
 HEADS = ("Raises", "Returns", "Units", "Shapes", "Source")
 OUTSIDE_CODE = re.compile(r"(`[^`]*`)")
 

@@ -30,7 +30,8 @@ async def awaited(first, *, second: int = 3) -> str:
 
     `first` is one thing.
     `second` another, f[i](x) *times* <b>.
-    `third` the last.
+    `third` the last, or
+    `first` again.
 
     Raises:  InputError if
              it is wrong
@@ -68,6 +69,7 @@ def test_a_page_shows_signatures_docstrings_and_members(sources: Sources) -> Non
     assert "await engine.awaited(first, *, second: int = 3) -> str" in page
     assert "```python\ndeep(1)\n```" in page
     assert "- `second` another, f\\[i\\](x) \\*times\\* \\<b>." in page
+    assert "- `third` the last, or `first` again.\n" in page  # a line of it begins with a name
     assert "**Raises:** InputError if it is wrong" in page
     assert "engine.deep(n)" in page
     assert "Found through an import." in page

@@ -53,29 +53,29 @@ async def load(
 ) -> Session:  # fmt: skip
     """A session that runs the model.
 
-    `source` is the model: its bytes, a path, a URL, "hf:owner/name/file" for one of a hub, the name of a known model, a
-    `GraphBuilder`, or names with bytes.
+    `source` is the model: its bytes, a path, a URL, "hf:owner/name/file" for a file of a hub, the name of a known
+    model, a `GraphBuilder`, or a mapping of names to bytes.
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
-    measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
-    Nodes that a backend cannot run go to another one; with `strict` there is an error instead.
-    `threads` is for kernels on the processor: None takes what suits. Where there can be one only, the choice says why.
-    `tuning_ms` is a budget for timing kernels: what won applies to later loads, with 0 the default kernels run. On a
-    GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
-    `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
-    run to run: each set of sizes has a plan, and the plans used last are kept.
-    `values` binds inputs to numbers, which the model no longer takes. `signature` names one of the ways to run a model
-    that has several; `session.signatures` lists them.
-    `member` names one of the models of a bundle, "inner.task/model.tflite" one of a bundle inside it.
-    `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
-    `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
-    rounds activations to 8 bits a row, as LiteRT and ONNX Runtime do. `session.plan()` says which.
-    With `precision="float16"` a GPU halves the memory of weights and results. Sums, inputs, outputs and constants
-    beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
-    `device` is the one to choose where there are several: "low-power", "sustained" (for long), or "high-performance".
-    `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
+    measures a few runs on this device and uses the fastest. `session.choice` says which one runs, and why.
+    `strict` makes it an error if the backend cannot run some nodes; otherwise they run on another backend.
+    `threads` is the number of CPU threads; None chooses it. If only one is possible, `session.choice` says why.
+    `tuning_ms` is a budget for timing kernels: the fastest are used by later loads, and with 0 the default kernels. On
+    a GPU it is spent in this call (None: nothing is timed), on the CPU while a browser is idle afterwards (None: 200).
+    `shapes` binds the sizes of dynamic inputs; otherwise the first run binds them. They may change from run to run:
+    each set of sizes has a plan, and the plans used last are kept.
+    `values` fixes inputs to values; the model then no longer takes them.
+    `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
+    `member` names one of the models of a bundle, "inner.task/model.tflite" one in a bundle inside it.
+    `dequantize` computes a quantized model in float32; its inputs and outputs are then float32 as well.
+    `dynamic_range` is for models with 8-bit weights and float activations: "float" computes them in float32, "int8"
+    rounds activations to 8 bits per row, as LiteRT and ONNX Runtime do. `session.plan()` says which.
+    `precision` is "float32", or "float16", with which a GPU halves the memory of weights and results. Sums, inputs,
+    outputs and constants beyond 65504 stay float32; results beyond it overflow. Other backends compute in float32.
+    `device` selects one of several GPUs: "low-power", "sustained" (for long runs), or "high-performance".
+    `progress` is called with a `ProgressEvent` while the model is downloaded and compiled.
 
     Raises:  InputError naming a wrong option; ModelFormatError, UnsupportedOpError, ShapeError, LimitError,
-             BackendUnavailableError, OutOfMemoryError; IsolationError if a page cannot have the `threads` of `strict`
+             BackendUnavailableError, OutOfMemoryError; IsolationError if `strict` asks for more threads than a page has
     """
     given = {
         "backend": backend, "strict": strict, "threads": threads, "tuning_ms": tuning_ms, "shapes": shapes,
