@@ -64,7 +64,7 @@ JUDGE: dict[str, Verb] = {
     "fuzz": Verb("judge.fuzz.survey", ALL, "random graphs on every backend, judged by their format's runtime"),
     "open-sizes": Verb("judge.open_sizes", ALL, "random graphs with open sizes: bound plans give what new plans give"),
     "model-zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
-    "tasks": Verb("judge.tasks", ALL, "results of tasks next to those of the code of their models' makers"),
+    "tasks": Verb("judge.tasks", ALL, "results of tasks next to their makers'; --page: of the page next to CPython's"),
     "engines": Verb("judge.engines", BASE, "the tests of `webinfer.scale` with Ray, Dask and Spark, apart"),
     "open-tasks": Verb("judge.open_tasks", BASE, "every task by its name, from the wheel in an empty environment"),
     "packages": Verb(

@@ -20,7 +20,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BROWSER_WHEELS, BUILD, IMAGES, WHEELS
 from build_scripts.places.guest_site import LOCK, PAGE, WORKER, guest_site
 from build_scripts.places.pyodide_places import said_in
-from build_scripts.setup.chromium import driver, launch_options
+from build_scripts.setup.chromium import browser
 from build_scripts.setup.downloads import lock_row
 from build_scripts.setup.environment import pip
 from build_scripts.site.wheel import wheel_name
@@ -68,21 +68,17 @@ def in_page(cases: Sequence["PackageCase"], backend: str) -> Iterator[Callable[[
     """
     wanted = {LIBRARIES: _table()["libraries"], **{case.name: case.requirements for case in cases}}
     run_steps([pyodide_step(), *(_archive_step(*one) for one in wanted.items())])
-    with guest_site(files=page_files()) as address, driver() as playwright:
-        browser = playwright.chromium.launch(**launch_options())
-        try:
-            yield lambda case: _answer(browser, address, case, backend)
-        finally:
-            browser.close()
+    with guest_site(files=page_files()) as address, browser() as chromium:
+        yield lambda case: _answer(chromium, address, case, backend)
 
 
-def _answer(browser: Browser, address: str, case: "PackageCase", backend: str) -> Any:
+def _answer(chromium: Browser, address: str, case: "PackageCase", backend: str) -> Any:
     how = {} if backend == "wasm" else {"backend": backend}
     program = PROGRAM.format(
         loads=["numpy", "pillow", *case.loads], archives=[LIBRARIES, case.name], address=address,
         library=case.library, how=how, code=case.code,
     )  # fmt: skip
-    return json.loads(said_in(browser, address, program, worker=True))
+    return json.loads(said_in(chromium, address, program, worker=True))
 
 
 def _table() -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import decoded, faces, films, whole_pictures, words, yolo_heads
+from build_scripts.judge import decoded, faces, films, tasks_in_page, whole_pictures, words, yolo_heads
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
@@ -45,14 +45,22 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")
     parser.add_argument(
+        "--page", nargs="*", metavar="TASK",
+        help="compare the site's page, on wasm and webgpu, with CPython; of these tasks, all of them if none is named",
+    )  # fmt: skip
+    parser.add_argument(
         "--only",
         choices=GROUPS,
         help="one group: faces, what else MediaPipe judges in photos or films, other pictures, a kind of sound or text",
     )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
-        groups = [options.only] if options.only else GROUPS
+        paged = options.page is not None
+        groups = [options.only] if options.only else () if paged else GROUPS
         rows = []
+        if paged:
+            photos = [photo for photo in _photos(options.images) if photo.suffix != ".webp"]  # the others' copies
+            rows += tasks_in_page.rows(Path(name), photos, options.page)
         if "faces" in groups:
             rows += _face_rows(Path(name), options.images, options.backend)
         if "photos" in groups:
@@ -73,7 +81,8 @@ def run(argv: list[str]) -> int:
         named = f"{row.task:{widths[0]}}{row.sample:{widths[1]}}"
         print(f"{named}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
     wrong = [row for row in rows if not row.right]
-    print(f"{len(rows) - len(wrong)} of {len(rows)} agree on {options.backend}")
+    where = "in the page" if paged else f"on {options.backend}"
+    print(f"{len(rows) - len(wrong)} of {len(rows)} agree {where}")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return 1 if wrong else 0

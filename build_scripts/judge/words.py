@@ -176,13 +176,14 @@ async def _sentences(folder: Path, backend: str) -> list[Row]:
     return [Row(task.name, "documentation", len(found), len(texts), distance, right)]
 
 
-def _draw(path: Path, size: int, turned: int, ink: int, paper: int) -> None:
+def draw(path: Path, size: int, turned: int, ink: int, paper: int) -> None:
+    """Writes a print of LINES: height of the letters in pixels, degrees, grey values."""
     font = ImageFont.load_default(size)
     boxes = [font.getbbox(line) for line in LINES]
     page = Image.new("L", (int(max(b[2] for b in boxes)) + 2 * size, int(2 * size * len(LINES)) + size), paper)
-    draw = ImageDraw.Draw(page)
+    pen = ImageDraw.Draw(page)
     for number, line in enumerate(LINES):
-        draw.text((size, size / 2 + 2 * size * number), line, fill=ink, font=font)
+        pen.text((size, size / 2 + 2 * size * number), line, fill=ink, font=font)
     page.rotate(turned, expand=True, fillcolor=paper, resample=Image.Resampling.BICUBIC).convert("RGB").save(path)
 
 
@@ -198,7 +199,7 @@ async def _prints(folder: Path, backend: str) -> list[Row]:
     prints = folder / "prints"
     prints.mkdir()
     for name, look in DRAWN.items():
-        _draw(prints / f"{name}.png", *look)
+        draw(prints / f"{name}.png", *look)
     pictures = [*sorted(PRINTS.glob("[!.]*")), *sorted(prints.iterdir())]
     answers = _answers("rapidocr_answers.py", folder / "prints.json", folder / "prints.json", *_ocr(), *pictures)
     found = []

@@ -15,7 +15,7 @@ from build_scripts.errors import BuildError
 from build_scripts.setup.node import major, node_commands
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Playwright
+    from playwright.sync_api import Browser, Playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chromium-headless-shell")
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -46,6 +46,17 @@ def driver() -> Iterator[Playwright]:
     _find_node()
     with sync_playwright() as found:
         yield found
+
+
+@contextlib.contextmanager
+def browser(**options: Any) -> Iterator[Browser]:
+    """A headless browser until the block ends; options as of `launch_options`."""
+    with driver() as playwright:
+        found = playwright.chromium.launch(**launch_options(**options))
+        try:
+            yield found
+        finally:
+            found.close()
 
 
 def _find_node() -> None:

@@ -1,0 +1,242 @@
+"""`judge tasks --page`: what tasks find in the site's own page beside what they find in CPython, in the same samples.
+
+The page is that of a task in headless Chromium, and its engine's worker runs each task on both backends: pictures come
+to it as the browser decodes them. Models and samples lie at addresses of the site that the judge answers for.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Worker
+
+from build_scripts.errors import BuildError
+from build_scripts.judge import faces, words
+from build_scripts.judge.answer_gaps import Gaps
+from build_scripts.judge.rows import Row
+from build_scripts.paths import BUILD, MODELS, PAGE_ENGINE, ROOT, ZOO
+from build_scripts.places.guest_site import fulfil
+from build_scripts.setup.chromium import browser
+from build_scripts.setup.sequence import set_up
+from build_scripts.setup.task_models import package_step, task_models_step
+from build_scripts.site.serving import running_server
+from build_scripts.steps import run_steps
+
+BACKENDS = ("wasm", "webgpu")
+PAGE, MODELS_AT, SAMPLES_AT = "/face-detection?backend=wasm", "/judge/models/", "/judge/samples/"
+STARTED_MS = 120_000
+FOLDERS = (MODELS, ZOO, ZOO.with_name("models_more"))
+PACKAGES = (
+    "gestures", "tfjs", "poses", "isnet", "ppocr", "rapidocr", "silero-vad", "magika", "minilm", "bert-vocabulary",
+)  # fmt: skip
+ANSWERS = Path(__file__).with_name("task_answers.py")
+IN_PAGE = """
+import js
+from webinfer.host import current
+
+current().assets.update({models!r})
+
+async def given(sample):
+    if {takes!r} == "text":
+        return sample
+    answer = await js.fetch("{samples}" + sample)
+    if {takes!r} == "picture":
+        return await js.createImageBitmap(await answer.blob())
+    return (await answer.arrayBuffer()).to_bytes()
+
+await answers({task!r}, {options!r}, {backend!r}, {names!r}, given)
+"""
+NEAR = {"wasm": 1e-3, "webgpu": 0.02}  # of scores, vectors, maps, points in metres and times in seconds
+FARTHEST = 0.1  # % of the width of a thing, mean of its points
+FARTHEST_OF_PERSON = 1.0  # the same, where regions follow from landmarks
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task with a model, and the kind of samples that it is run on, as `_samples` names them."""
+
+    task: str
+    samples: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    farthest: float = FARTHEST
+    takes: str = "picture"
+
+    @property
+    def name(self) -> str:
+        """The task, with the model where it is named."""
+        return f"{self.task} {self.options['model']}" if "model" in self.options else self.task
+
+
+def _models(task: str, samples: str, *names: str, **options: Any) -> list[Case]:
+    return [Case(task, samples, {"model": name, **options}) for name in names]
+
+
+CASES = (
+    *_models("face-detection", "faces", "blazeface_short_range", "blazeface_full_range", "blazeface_full_range_sparse"),
+    *_models("face-landmarks", "photos", "face_mesh", "face_mesh_attention", most=4),
+    *_models("hand-landmarks", "photos", "hand_landmark_full", "hand_landmark_lite", most=4),
+    Case("pose-landmarks", "photos", {"output_segmentation_masks": True}),
+    Case("holistic-landmarks", "photos", farthest=FARTHEST_OF_PERSON),
+    Case("gesture-recognition", "photos", {"most": 4}),
+    *_models("segmentation", "photos", "selfie_segmentation", "selfie_segmentation_landscape"),
+    *_models("background-removal", "photos", "isnet_small"),
+    *_models("body-segmentation", "photos", "bodypix_075_720_1280_quant", "bodypix_075_512_512_quant_decoder"),
+    *_models(
+        "multi-pose", "photos", "movenet_multipose", "movenet_lightning", "movenet_thunder", "posenet",
+        "posenet_075_353_481_quant",
+    ),
+    *_models("object-detection", "photos", "nanodet", "centernet", "ssd_mobilenet_v1_coco_quant_postprocess"),
+    *_models("classification", "photos", "mobilenet_v2_100_224_quant", "mobilenet_v1_025_128_quant"),
+    *_models("image-embedding", "photos", "mobilenet_v2_100_224_quant", features=True),
+    Case("text", "prints"),
+    *(Case("voice-activity", "recordings", {"model": name}, takes="audio")
+      for name in ("silero_vad_v6", "silero_vad_sequence")),
+    Case("audio-classification", "recordings", {"model": "yamnet"}, takes="audio"),
+    Case("file-type", "files", takes="bytes"),
+    Case("sentence-embedding", "texts", takes="text"),
+)  # fmt: skip
+
+
+def decoded(text: str) -> list[Any]:
+    """The answers that `task_answers` made: arrays are NumPy's."""
+
+    def filled(value: Any, arrays: list[Array]) -> Any:
+        if isinstance(value, dict):
+            if {*value} == {"array"}:
+                return arrays[value["array"]]
+            return {key: filled(one, arrays) for key, one in value.items()}
+        return [filled(one, arrays) for one in value] if isinstance(value, list) else value
+
+    told = []
+    for found, rows in json.loads(text):
+        told.append(filled(found, [np.frombuffer(base64.b64decode(data), form) for form, data in rows]))
+    return told
+
+
+def rows(folder: Path, photos: Sequence[Path], only: Sequence[str] = ()) -> list[Row]:
+    """A row for each case whose models are at hand, and each backend of the page. `folder` is for samples."""
+    if unknown := sorted({*only} - {case.task for case in CASES}):
+        raise BuildError(f"no such tasks: {', '.join(unknown)}; there are {', '.join(sorted({c.task for c in CASES}))}")
+    set_up()
+    import webinfer
+
+    run_steps([task_models_step(), *map(package_step, PACKAGES), package_step("recordings", "judge_packages")])
+    os.environ["WEBINFER_MODELS"] = os.pathsep.join(map(str, FOLDERS))
+    samples, models = _samples(folder, photos), _models_at_hand()
+    found = []
+    with engine(folder, models) as worker:
+        for case in CASES:
+            if only and case.task not in only:
+                continue
+            if (model := case.options.get("model")) is not None and _file_of(model) is None:
+                print(f"{case.name} is not judged: its model is not at hand")
+                continue
+            names = samples[case.samples]
+            wanted = decoded(webinfer.run_sync(_in_cpython(case, folder, names)))
+            for backend in BACKENDS:
+                what = f"{len(names)} {case.samples}, page on {backend}"
+                answer = partial(_in_page, worker, case, backend, names, models)
+                found.append(_row(case, what, backend, wanted, answer))
+                print(f"{case.name}, {what}: {found[-1].distance}", flush=True)  # some take minutes
+    return found
+
+
+def _row(case: Case, what: str, backend: str, wanted: Sequence[Any], answer: Callable[[], list[Any]]) -> Row:
+    gaps = Gaps()
+    try:
+        for ours, theirs in zip(answer(), wanted, strict=True):
+            gaps.lists(ours, theirs)
+    except BuildError as error:
+        return Row(case.name, what, 0, sum(map(len, wanted)), str(error), False)
+    return Row(case.name, what, gaps.things, gaps.others, gaps.told(), gaps.within(NEAR[backend], case.farthest))
+
+
+@contextlib.contextmanager
+def engine(folder: Path, models: Mapping[str, Path]) -> Iterator[Worker]:
+    """The worker in which the site's engine runs, with the files of a folder and these models at addresses."""
+    files: dict[str, Path | str] = {SAMPLES_AT: folder, **{MODELS_AT + name: path for name, path in models.items()}}
+    with running_server() as address, browser() as chromium:
+        context = chromium.new_context(service_workers="block")
+        context.route("**/judge/**", lambda route: fulfil(route, files, route.request.url.removeprefix(address)))
+        page = context.new_page()
+        page.set_default_timeout(STARTED_MS)
+        page.goto(address + PAGE)
+        page.wait_for_selector("html[data-webinfer-result]", state="attached")
+        yield [worker for worker in page.workers if "engine_worker" in worker.url][-1]
+
+
+def _in_page(worker: Worker, case: Case, backend: str, names: Sequence[str], models: Mapping[str, Path]) -> list[Any]:
+    program = ANSWERS.read_text() + IN_PAGE.format(
+        models={f"models/{name}": MODELS_AT + name for name in models}, takes=case.takes, samples=SAMPLES_AT,
+        task=case.task, options=dict(case.options), backend=backend, names=list(names),
+    )  # fmt: skip
+    try:
+        return decoded(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", program))
+    except Exception as error:
+        raise BuildError(f"{case.name} on {backend} in the page: {str(error)[-600:]}") from error
+
+
+async def _in_cpython(case: Case, folder: Path, names: Sequence[str]) -> str:
+    from build_scripts.judge.task_answers import answers
+
+    async def given(name: str) -> Any:
+        if case.takes == "text":
+            return name
+        return np.asarray(Image.open(folder / name)) if case.takes == "picture" else (folder / name).read_bytes()
+
+    return await answers(case.task, case.options, "wasm", names, given)
+
+
+def _file_of(model: str) -> Path | None:
+    from webinfer.models.registry import MODELS as KNOWN
+
+    known = KNOWN[model]
+    names = known.file, f"{known.name}{Path(known.file).suffix}"
+    return next((folder / name for name in names for folder in FOLDERS if (folder / name).is_file()), None)
+
+
+def _models_at_hand() -> dict[str, Path]:
+    """Files of known models, and those beside them, by the names that the engine asks for."""
+    from webinfer.models.registry import MODELS as KNOWN
+
+    found = {known.file: path for known in KNOWN.values() if (path := _file_of(known.name)) is not None}
+    beside = {file for known in KNOWN.values() for file, _ in known.beside}
+    return found | {file: MODELS / file for file in beside if (MODELS / file).is_file()}
+
+
+def _samples(folder: Path, photos: Sequence[Path]) -> dict[str, list[str]]:
+    """Writes samples of all kinds into a folder, pictures as PNG, so that all decoders see the same; their names."""
+    found: dict[str, list[str]] = {"photos": [], "faces": [], "prints": [], "recordings": [], "files": []}
+    for photo in photos:
+        image = Image.open(photo).convert("RGB")
+        for name, view in faces.variants(image).items():
+            file = f"{photo.stem} {name}.png".replace(" ", "_")
+            view.save(folder / file, compress_level=1)
+            found["faces"].append(file)
+            found["photos"] += [file] if view is image else []
+    for name, look in words.DRAWN.items():
+        found["prints"].append(f"print_{name}.png".replace(" ", "_"))
+        words.draw(folder / found["prints"][-1], *look)
+    for recording in sorted((BUILD / "recordings").glob("*.wav")):
+        shutil.copyfile(recording, folder / recording.name)
+        found["recordings"].append(recording.name)
+    kinds = {
+        path.suffix: path
+        for place in (ROOT, ROOT / "web" / "player", PAGE_ENGINE, MODELS)
+        for path in place.glob("[!.]*.*")
+    }
+    for path in kinds.values():
+        (folder / f"file_{path.name}").write_bytes(path.read_bytes()[:100_000])
+        found["files"].append(f"file_{path.name}")
+    return {**found, "texts": [text for text in words.HARD_TEXTS if text.strip()]}
