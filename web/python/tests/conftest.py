@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,21 @@ def pytest_report_header() -> list[str]:
     from tests.ops.targets import TARGETS, describe
 
     return [f"webinfer {describe(target)}" for target in TARGETS]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects the tests without looking for garbage, and later looks leave out what collecting made.
+
+    Of 18,000 tests stay 540,000 objects: looking through them takes 0.3 s, and took 6 of 23 s while they came.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
