@@ -23,9 +23,9 @@ ALL = ("server", "build", "browser", "native", "test", "lab")
 
 MAIN: dict[str, Verb] = {
     "demo": Verb("site.demo", BASE, "set up, build and serve the demo; `--headless` detects a face and prints it"),
-    "serve": Verb("site.serve", BASE, "set up, build and serve the site; `--lab` makes browsers devices of a program"),
+    "serve": Verb("site.serve", BASE, "set up, build and serve the site; `--lab` makes browsers devices for a program"),
     "test": Verb("judge.run_tests", BASE, "the same set-up and Chromium, then every check and every test"),
-    "check": Verb("judge.check", ALL, "all that needs no device; `--fix` repairs, `--docstrings` lists missing ones"),
+    "check": Verb("judge.check", ALL, "all checks without a device; `--fix` repairs, `--docstrings` lists gaps"),
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),
     "export": Verb("site.export", BASE, "the site, one demo, or a package with a page, as files for any static host"),
 }
@@ -42,15 +42,15 @@ BUILD: dict[str, Verb] = {
 }
 MEASURE: dict[str, Verb] = {
     "bench": Verb("bench.compare", (*ALL, "bench"), "webinfer and other runtimes in one page: JSON, table, chart"),
-    "tune": Verb("bench.tune", ALL, "time GPU kernels in headless Chromium; `--ship` makes default tunings of logs"),
+    "tune": Verb("bench.tune", ALL, "time GPU kernels in headless Chromium; `--ship` turns logs into default tunings"),
     "interop": Verb("bench.interop", ALL, "a custom operator through a shared GPU buffer and through host memory"),
     "frames": Verb("bench.frames", ALL, "frames per second of camera tasks, next to MediaPipe's packages for pages"),
     "text": Verb("bench.text", ALL, "a language model's prompt and answer speed in tokens/s, next to wllama"),
     "throughput": Verb(
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, next to PyTorch"
     ),
-    "open-sizes": Verb("bench.open_sizes", ALL, "what a new size of an input costs, and the memory after 50 sizes"),
-    "scale": Verb("bench.scale", ALL, "threads, sessions side by side, processes; a million rows; a worker's start"),
+    "open-sizes": Verb("bench.open_sizes", ALL, "cost of a new input size, and memory after 50 sizes"),
+    "scale": Verb("bench.scale", ALL, "threads, parallel sessions, processes; a million rows; a worker's start"),
     "startup": Verb("bench.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
     "first-minute": Verb("bench.first_minute", ("build",), "from an empty environment to a saved picture with boxes"),
     "pages": Verb("bench.page_visits", (*BASE, "browser"), "largest paint, layout shifts and bytes of each page"),
@@ -62,24 +62,24 @@ MEASURE: dict[str, Verb] = {
 }
 JUDGE: dict[str, Verb] = {
     "fuzz": Verb("judge.fuzz.survey", ALL, "random graphs on every backend, judged by their format's runtime"),
-    "open-sizes": Verb("judge.open_sizes", ALL, "random graphs with open sizes: bound plans give what new plans give"),
+    "open-sizes": Verb("judge.open_sizes", ALL, "dynamic sizes in random graphs: bound plans give what new plans give"),
     "model-zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
-    "tasks": Verb("judge.tasks", ALL, "results of tasks next to their makers'; --page: of the page next to CPython's"),
-    "engines": Verb("judge.engines", BASE, "the tests of `webinfer.scale` with Ray, Dask and Spark, apart"),
+    "tasks": Verb("judge.tasks", ALL, "results of tasks against their makers'; --page: the page's against CPython's"),
+    "engines": Verb("judge.engines", BASE, "the tests of `webinfer.scale` with Ray, Dask and Spark, separately"),
     "open-tasks": Verb("judge.open_tasks", BASE, "every task by its name, from the wheel in an empty environment"),
     "packages": Verb(
         "judge.packages",
         (*BASE, "browser"),
-        "packages of PyPI on our stand-ins, here or in a page, and on the originals",
+        "PyPI packages on our stand-ins, also in a page, against the originals",
     ),
     "exporters": Verb(
         "judge.exporters", BASE, "timm's architectures and scikit-learn's estimators as webinfer's models"
     ),
-    "onnx-conformance": Verb("judge.onnx_cases", ALL, "the node cases of the package onnx on every backend"),
+    "onnx-conformance": Verb("judge.onnx_cases", ALL, "the node tests of the package onnx on every backend"),
     "webnn-conformance": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
-    "wpt": Verb("judge.wpt", ALL, "the W3C's tests of WebNN with our `navigator.ml`, in headless Chromium"),
-    "hostile-files": Verb("judge.mutate", ALL, "damaged and hostile models give a right result or a typed error"),
-    "model-sources": Verb("judge.model_sources", (), "whether the packages that models come from still resolve"),
+    "wpt": Verb("judge.wpt", ALL, "the W3C's WebNN tests with our `navigator.ml`, in headless Chromium"),
+    "hostile-files": Verb("judge.mutate", ALL, "damaged and hostile models give a correct result or a typed error"),
+    "model-sources": Verb("judge.model_sources", (), "whether the packages that models come from still exist"),
     "mutation-test": Verb("mutants.survey", (*ALL, "mutants"), "how many injected bugs the tests catch"),
     "compat-matrix": Verb("places.survey", ALL, "the wheel in third-party pages, notebooks and interpreters"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),

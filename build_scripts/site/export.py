@@ -51,8 +51,8 @@ def run(argv: list[str]) -> int:
         return _export_package(options.package, options.folder)
     set_up()
     pages, files, nbytes = export(options.folder, options.demo, not options.not_isolated)
-    print(f"{options.folder}: {pages} pages, {files} files, {nbytes / 1e6:.1f} MB; any static host serves it")
-    print(f"to look at it here: python3 -m http.server --directory {options.folder}")
+    print(f"{options.folder}: {pages} pages, {files} files, {nbytes / 1e6:.1f} MB; ready for any static host")
+    print(f"to view it here: python3 -m http.server --directory {options.folder}")
     return 0
 
 
@@ -65,7 +65,7 @@ def _export_package(package: Path, folder: Path) -> int:
         files = export_page(package, folder, player_page())
     except (WebinferError, OSError) as error:
         raise BuildError(str(error)) from error
-    print(f"{folder}: {len(files)} files, {sum(files.values()):,} bytes; any static host serves it")
+    print(f"{folder}: {len(files)} files, {sum(files.values()):,} bytes; ready for any static host")
     return 0
 
 

@@ -96,7 +96,7 @@ def serve(
     address = address_of(listener, bool(certificate))
     print(f"\nwebinfer is served at {address}   (stop with Ctrl-C; log in {log.relative_to(ROOT)})")
     if classroom:
-        print(f"\n{qr_code(address)}\nThe certificate is this machine's own: browsers ask once whether to go on.")
+        print(f"\n{qr_code(address)}\nThe certificate is self-signed, so browsers warn once.")
     if settings.lab:
         lab = f"{address}/lab#token={settings.lab_token}"
         print(f"the lab: open {lab} on each device")

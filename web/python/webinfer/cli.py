@@ -422,7 +422,7 @@ async def _tune(args: argparse.Namespace) -> int:
     with await _load(args) as session:
         if args.known is not None:
             taken, skipped = await session.import_tuning(_text(args.known))
-            print(f"{taken} lines of {args.known} taken over, {skipped} are of other devices")
+            print(f"{taken} lines of {args.known} imported, {skipped} are for other devices")
         with shown(None, "") as progress:
             print(await session.tune(args.budget_ms, progress))
         if args.log is not None:
@@ -434,8 +434,8 @@ async def _export(args: argparse.Namespace) -> int:
     from webinfer.package.web_page import export_page
 
     files = export_page(args.package, args.folder)
-    print(f"{args.folder}: {len(files)} files, {sum(files.values()):,} bytes; any static host serves it")
-    print(f"to look at it here: webinfer serve --site {args.folder}")
+    print(f"{args.folder}: {len(files)} files, {sum(files.values()):,} bytes; ready for any static host")
+    print(f"to view it here: webinfer serve --site {args.folder}")
     return 0
 
 
