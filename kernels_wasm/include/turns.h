@@ -16,10 +16,10 @@ typedef struct {
   int32_t nbytes;        // of that
   uint8_t *kept;         // of the turns of a call, one behind the other
   int64_t turn;          // the number of the next one
-} Turns;
+} LoopTurns;
 
 // Runs the next turns, at most so many, until one ends the loop; how many ran, -1 if a thread did not answer in time.
-int32_t run_turns(void *pool, Turns *turns, int32_t count, int32_t threads) {
+int32_t run_turns(void *pool, LoopTurns *turns, int32_t count, int32_t threads) {
   uint8_t *kept = turns->kept;
   for (int32_t done = 0; done < count; kept += turns->nbytes) {
     *turns->number = turns->turn++;
