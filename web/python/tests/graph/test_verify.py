@@ -57,7 +57,7 @@ def test_written_constant() -> None:
 def test_unwritten_output() -> None:
     graph = _sound()
     graph.outputs.append(Value("lost", TensorType((1,))))
-    _broken(graph, "graph output lost .* written by no node")
+    _broken(graph, "graph output lost .* not written by any node")
 
 
 def test_two_outputs_or_inputs_of_one_name() -> None:
