@@ -36,7 +36,6 @@ void step(const int32_t *p, int32_t begin, int32_t end) {{
   }}
 }}
 
-#include "thread_pool.h"
 #include "turns.h"
 """
 

@@ -1,4 +1,4 @@
-// Threads that walk one program together. Included by the generated dispatch.c, which defines step() first.
+// Threads that walk one program together. The generated dispatch.c defines step() before it includes this.
 //
 // A shared step is a turn. Its units are cut into shares, and each thread has a range of them: it takes from the front of
 // its own, and from the back of the others' when its own is empty, so that nobody waits for a thread that is late. Who
