@@ -65,7 +65,7 @@ def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_
     other = page.context.new_page()
     other.goto(page.url.replace("face-detection", "face-landmarks"))
     assert "No network" in other.inner_text("body")
-    assert "face-detection" in other.inner_text("body")
+    assert "Face detection" in other.inner_text("body")
     other.evaluate("localStorage.setItem('webinfer language', 'de')")
     other.reload()
     assert "Kein Netz" in other.inner_text("body")

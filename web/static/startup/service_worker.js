@@ -48,15 +48,21 @@ if (wanted.startsWith("de")) {
   for (const part of document.querySelectorAll("main")) part.hidden = !part.hidden;
 }`;
 
+/** The address of a page as its title: /face-detection is "Face detection". */
+function titled(path) {
+  const words = encodeURI(path.slice(HOME.length)).replace(/\/$/, "").replaceAll("-", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** A page that says in both languages that there is no network, with links to those that were kept, and shows one of them. */
 async function withoutNetwork() {
   const paths = (await Promise.all((await versions()).map((cache) => cache.keys()))).flat().map(({ url }) => new URL(url).pathname);
   const pages = [...new Set(paths)].filter((path) => !path.startsWith(ASSETS));
-  const links = (home) => pages.map((path) => `<li><a href="${encodeURI(path)}">${path === HOME ? home : encodeURI(path.slice(HOME.length))}</a>`).join("");
+  const links = (home) => pages.map((path) => `<li><a href="${encodeURI(path)}">${path === HOME ? home : titled(path)}</a>`).join("");
   const text = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><title>No network</title><style>${OFFLINE_STYLE}</style>
-<main><h1>No network</h1><p>This page cannot be loaded now, and it was not kept, because it was never open here.
-Check the connection and <a href="">try again</a>, or open one that was kept:</p><ul>${links("the home page")}</ul></main>
+<main><h1>No network</h1><p>This page cannot be loaded now, and it was not saved, because it has not been visited here.
+Check the connection and <a href="">try again</a>, or open a saved page:</p><ul>${links("the home page")}</ul></main>
 <main hidden><h1>Kein Netz</h1><p>Diese Seite lässt sich gerade nicht laden. Sie ist hier nicht gespeichert, weil sie hier noch nie offen war.
 Prüfen Sie die Verbindung und <a href="">versuchen Sie es noch einmal</a>, oder öffnen Sie eine gespeicherte Seite:</p><ul>${links("die Startseite")}</ul></main>
 <script>${OFFLINE_SCRIPT}</script></html>`;

@@ -8,6 +8,7 @@ const BAR = 16;
 const GAP = 5;
 const HEAD = 24;
 const LETTER = 8.2; // pixels, the broadest on average
+const BOLD_LETTER = 8; // the same, of a heading
 const COLOURS = 7; // of the style sheet
 
 
@@ -38,7 +39,7 @@ export function chart(own, other, titles, width) {
   const words = [];
   for (const [model, rows] of groups) {
     const longest = Math.max(...rows.map(({ high, median }) => high ?? median ?? 0), Number.MIN_VALUE);
-    made.append(text(0, y + 15, nameOf(model), "model"));
+    made.append(text(0, y + 15, headed(model, width), "model"));
     y += HEAD;
     for (const row of rows) {
       const backend = row.title ?? titles[row.backend] ?? row.backend;
@@ -55,6 +56,12 @@ export function chart(own, other, titles, width) {
   made.setAttribute("height", y);
   made.setAttribute("aria-label", `Medians. ${words.join("; ")}`);
   return made;
+}
+
+/** A model's name, without its task where both do not fit into so many pixels. */
+function headed(model, width) {
+  const name = nameOf(model);
+  return BOLD_LETTER * name.length > width ? name.slice(name.indexOf(": ") + 1).trim() : name;
 }
 
 /** A title that fits into so many pixels. */

@@ -80,7 +80,7 @@ export function valueCard({ name, dtype, shape, data }) {
         ...(about.zeros ? [el("dt", { text: "Zeros" }), el("dd", { text: `${about.zeros.toLocaleString("en")}, ${shareOf(about.zeros / elements.length)}` })] : []),
         ...(about.others ? [el("dt", { text: "Not finite" }), el("dd", { class: "bad", text: counted(about.others, "element") })] : []),
         el("dt", { text: "First" }), el("dd", {}, el("code", { text: elements.length > FIRST ? `${first}, …` : first })),
-        el("dt", { text: "Maximum" }), el("dd", { class: "largest" }, top.flatMap(([at, value]) => [el("code", { text: placeOf(at, shape) }), el("code", { text: short(value) })]))),
+        el("dt", { text: "Largest" }), el("dd", { class: "largest" }, top.flatMap(([at, value]) => [el("code", { text: placeOf(at, shape) }), el("code", { text: short(value) })]))),
       histogram(about));
   }
   card.append(el("div", { class: "row" }, save));
