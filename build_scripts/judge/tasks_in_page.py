@@ -184,7 +184,8 @@ def _in_page(worker: Worker, case: Case, backend: str, names: Sequence[str], mod
     try:
         return decoded(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", program))
     except Exception as error:
-        raise BuildError(f"{case.name} on {backend} in the page: {str(error)[-600:]}") from error
+        said = str(error).partition("\n    at ")[0].rstrip()  # before the lines of JavaScript
+        raise BuildError(f"{case.name} on {backend} in the page: {said[-600:]}") from error
 
 
 async def _in_cpython(case: Case, folder: Path, names: Sequence[str]) -> str:
@@ -212,7 +213,7 @@ def _models_at_hand() -> dict[str, Path]:
 
     found = {known.file: path for known in KNOWN.values() if (path := _file_of(known.name)) is not None}
     beside = {file for known in KNOWN.values() for file, _ in known.beside}
-    return found | {file: MODELS / file for file in beside if (MODELS / file).is_file()}
+    return found | {file: folder / file for folder in FOLDERS for file in beside if (folder / file).is_file()}
 
 
 def _samples(folder: Path, photos: Sequence[Path]) -> dict[str, list[str]]:
