@@ -6,10 +6,23 @@ from collections import defaultdict
 
 import pytest
 
-from webinfer.codegen.kernels import ShaderForm, described
+from webinfer.codegen.kernels import ShaderForm, described, index_text
 from webinfer.codegen.reductions import Reduced
 from webinfer.expr.formula import X, select
-from webinfer.expr.kernel import Kernel, Kind, Tensor, along, axes, element, largest, lengths, sizes, total, within
+from webinfer.expr.kernel import (
+    Kernel,
+    Kind,
+    Tensor,
+    along,
+    axes,
+    element,
+    largest,
+    lengths,
+    shift_right,
+    sizes,
+    total,
+    within,
+)
 from webinfer.expr.reduction import COUNT, Join, ReductionRow
 from webinfer.graph.ir import Case
 from webinfer.ops import OPS
@@ -105,3 +118,9 @@ def test_rows_of_reductions_know_what_they_need() -> None:
     assert ReductionRow(abs(X) - 1).is_whole
     assert not ReductionRow(end=X / COUNT).is_whole
     assert "return x / y_v(y_t(params.reduced));" in Reduced(ReductionRow(end=X / COUNT)).text()
+
+
+def test_a_sum_that_is_shifted_stands_in_parentheses() -> None:
+    """WGSL has no sum beside a shift without them: Chromium refuses the shader, wgpu takes it."""
+    count, bits = sizes(count=3, bits=1)
+    assert index_text(shift_right(count + bits, bits)) == "((params.count + params.bits) >> u32(params.bits))"
