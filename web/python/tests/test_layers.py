@@ -115,6 +115,7 @@ ALLOWED = {
 PLATFORM = {"av", "cv2", "js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets", "PIL"}
 # Where packages that not everybody has may be imported inside of functions: they schedule, or hold rows.
 SCALE_PACKAGES = {"numpy", "pyarrow", "pandas", "fsspec", "ray", "dask", "distributed", "pyspark"}
+WHERE_INSTALLED = {("pipelines.results", "IPython"), ("host.progress_bar", "tqdm"), ("lab.browsers", "playwright")}
 LAZY_NUMPY = {
     "tensor",
     "cli",
@@ -229,7 +230,7 @@ def the_engine_needs_the_standard_library_and_jinja2_only(module: str, imports: 
         known |= {"pytest"}  # whose plugin it is
     for name, at_load in imports:
         top = name.split(".")[0]
-        if (module, top) in (("pipelines.results", "IPython"), ("host.progress_bar", "tqdm")):  # where it is installed
+        if (module, top) in WHERE_INSTALLED:
             assert not at_load
         elif top in SCALE_PACKAGES and room_of(module) == "scale":
             assert not at_load, f"{module} imports {name} before it is needed"
