@@ -9,6 +9,7 @@
 //   neighbouring rows apart in memory banks; a row's invocations meet in `shared_tops`, three barriers a block.
 //   Key k lies in slot k % 4 * KEYS / 4 + k / 4: an invocation has four neighbouring keys, and neighbours other slots.
 //   With `skips`, blocks of keys that the mask hides from all rows of a workgroup are left out: causal and windowed masks.
+//   The mask of the next block is on its way meanwhile.
 //   With `cached`, q [1, Q, H, D] meets a cache: k [G, CAPACITY/8, D, 8] and v [G, CAPACITY, D]; place says the position of
 //   the first query and how many count. A query sees the keys up to its own position; y is 0 for those that do not count.
 //   With `ahead`, values are on their way while logits are computed, and the next keys while values are summed.
@@ -166,12 +167,25 @@ fn compute(unit: u32, local: u32) {
     var next_k{{ b }} = key_quad(at_k, 0u, local + {{ b * wg }}u, keys);
     $$ endfor
 
+    $$ if skips
+    $$ for i in range(per_rows)
+    $$ for j in range(quads_keys)
+    var next_m{{ i }}_{{ j }} = mask_quad(at_mask{{ i }}, 4u * (tx + {{ j }}u * TX));
+    $$ endfor
+    $$ endfor
+    $$ endif
+
     for (var first = 0u; first < keys; first += KEYS) {
         $$ if skips
+        $$ for i in range(per_rows)
+        $$ for j in range(quads_keys)
+        let m{{ i }}_{{ j }} = next_m{{ i }}_{{ j }};
+        next_m{{ i }}_{{ j }} = mask_quad(at_mask{{ i }}, first + KEYS + 4u * (tx + {{ j }}u * TX));
+        $$ endfor
+        $$ endfor
         // Hidden is what weighs nothing, whatever its logit: -inf, or a very low number beside a logit that is none.
         $$ for i in range(per_rows)
         $$ for j in range(quads_keys)
-        let m{{ i }}_{{ j }} = mask_quad(at_mask{{ i }}, first + 4u * (tx + {{ j }}u * TX));
         if (!hides(m{{ i }}_{{ j }}, top{{ i }} > HIGH)) { visible = first + 1u; }
         $$ endfor
         $$ endfor

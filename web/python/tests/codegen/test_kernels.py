@@ -120,7 +120,9 @@ def test_rows_of_reductions_know_what_they_need() -> None:
     assert "return x / y_v(y_t(params.reduced));" in Reduced(ReductionRow(end=X / COUNT)).text()
 
 
-def test_a_sum_that_is_shifted_stands_in_parentheses() -> None:
+def test_operands_of_operators_without_a_rank_stand_in_parentheses() -> None:
     """WGSL has no sum beside a shift without them: Chromium refuses the shader, wgpu takes it."""
     count, bits = sizes(count=3, bits=1)
     assert index_text(shift_right(count + bits, bits)) == "((params.count + params.bits) >> u32(params.bits))"
+    assert index_text((count + bits) // bits) == "((params.count + params.bits) / params.bits)"
+    assert index_text(count // (bits * count)) == "(params.count / (params.bits * params.count))"

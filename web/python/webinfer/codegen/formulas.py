@@ -25,8 +25,8 @@ class Language:
     """How one language writes formulas.
 
     `leaf` writes a variable or a number; it is told whether that is an operand of arithmetic, else it is compared or
-    passed to a function. `calls` has the text of each primitive with `{}` for its arguments; an operator without one
-    stands between its operands. `instead` rewrites what the language lacks.
+    passed to a function. `calls` has the text of each primitive with `{}` for its arguments, an operator's in
+    parentheses; an operator without one stands between its operands. `instead` rewrites what the language lacks.
     """
 
     leaf: Callable[[Formula, bool], str]
@@ -50,7 +50,9 @@ class Language:
         if other.name != name:
             return self._write(other, in_arithmetic)
         if name in self.calls or name not in _BINDING:
-            return self.calls[name].format(*(self._write(part, False)[0] for part in parts)), _ALONE
+            form = self.calls[name]
+            needed = _ALONE if form.startswith("({}") and "?" not in form else 0  # operands; what ?: has needs none
+            return form.format(*(_enclosed(*self._write(part, False), needed) for part in parts)), _ALONE
         own = _BINDING[name]
         texts = [self._write(part, name not in TRUTHS) for part in parts]
         if name == "neg":

@@ -131,7 +131,7 @@ _SHADER_CALLS = {
     **{name: name + "({})" for name in ("abs", "ceil", "exp", "floor", "log", "sqrt")},
     "**": "pow({}, {})", "//": "({} / {})", "clamp": "clamp({}, {}, {})", "larger": "max({}, {})", "max": "max({}, {})",
     "min": "min({}, {})", "real": "f32({})", "round_even": "round({})", "select": "select({2}, {1}, {0})",
-    "shift_right": "(({}) >> u32({}))", "smaller": "min({}, {})", "whole": "i32({})", **BITS,
+    "shift_right": "({} >> u32({}))", "smaller": "min({}, {})", "whole": "i32({})", **BITS,
 }  # fmt: skip
 _SHADER_GROW = {"largest": "{name} = max({name}, {value});", "sum": "{name} += {value};"}
 
