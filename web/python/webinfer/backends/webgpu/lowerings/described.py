@@ -24,13 +24,17 @@ from webinfer.codegen.prelude import Param, f32, i32, i32x8, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
-from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real
+from webinfer.expr.formula import Formula
+from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real, Reduction
 from webinfer.graph.dims import whole
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
 
 MAX_FLOAT16 = 65504.0  # the largest finite float16
+MAX_TURNS = (
+    60_000  # of all loops of an invocation: Mesa's lavapipe ends them at 65,535, and what is missing is not told
+)
 _ELEMENT = {Kind.BITS: bits_of, Kind.INDEX: place_of, Kind.NUMBER: element_of}
 
 
@@ -52,11 +56,15 @@ def is_move(node: Node) -> bool:
 def lower(node: Node, target: Target) -> list[Dispatch]:
     """One dispatch of described.wgsl: by quads where whole ones lie together, else element by element.
 
-    Raises:  UnsupportedOpError for sums of 64-bit numbers, of which only the low 32 bits would count
+    Raises:  UnsupportedOpError for sums of 64-bit numbers, of which only the low 32 bits would count; for loops that an
+             adapter on the processor would not end
     """
     kernel, y = kernel_of(node), node.output
     if kernel.gives is Kind.NUMBER and y.type.dtype.itemsize == 8:
         raise UnsupportedOpError([f"{kernel.name} of {y.type.dtype}; only their low 32 bits would count"])
+    turns = _turns(kernel.value) * (1 if _in_quads(kernel, _ELEMENT[kernel.gives](y.type.dtype)) else 4)
+    if target.software and turns > MAX_TURNS:
+        raise UnsupportedOpError([f"{kernel.name} in loops of {turns} turns; at most {MAX_TURNS} on the processor"])
     return [dispatch(kernel, [v for v in node.inputs if v is not None], y, target)]
 
 
@@ -72,6 +80,20 @@ def dispatch(kernel: Kernel, inputs: Sequence[Source], y: Value, target: Target,
     groups, how = groups_for(-(-y.type.size // 4), target), "four at a time" if quads else "element by element"
     bindings.append(write("y", y, element))
     return Dispatch("described", variables, tuple(bindings), params, groups, why or how, label=kernel.name)
+
+
+def _turns(value: Formula) -> int:
+    """How often the loops of one element turn, inner ones each time. What is used twice is computed once."""
+    known = dict[int, int]()
+
+    def of(part: Formula) -> int:
+        if id(part) not in known:
+            known[id(part)] = sum(map(of, part.parts))
+            if isinstance(part, Reduction) and part.axis is not None:
+                known[id(part)] = whole(part.axis.extent.value) * (1 + known[id(part)])
+        return known[id(part)]
+
+    return of(value)
 
 
 _UNSIGNED = (DType.UINT32, DType.UINT64)
