@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add_task_verbs(verbs)
     add_batch_verb(verbs)
     add_cache_verb(verbs)
+    _add_chat(verbs)
     _add_compilers(verbs)
     _add_servers(verbs)
     return parser
@@ -121,7 +122,7 @@ def _add_own_options(sub: argparse.ArgumentParser, name: str) -> None:
         sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
 
 
-def _add_compilers(verbs: Any) -> None:
+def _add_chat(verbs: Any) -> None:
     text = "chat with a language model (.gguf) in this terminal"
     sub = verbs.add_parser("chat", help=text, description=text)
     sub.add_argument("model", help="a GGUF file, a URL, or the name of a known model")
@@ -141,6 +142,9 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--seed", type=int, help="seed of the sampling, for repeatable answers")
     sub.add_argument("--system", help="the system message")
     sub.set_defaults(verb=_chat)
+
+
+def _add_compilers(verbs: Any) -> None:
     text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
     sub = verbs.add_parser("dump", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")

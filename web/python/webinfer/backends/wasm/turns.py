@@ -70,11 +70,10 @@ class CarriedTurns:
         plan.kernels.write(address, text)
         told = TURNS.pack(address, steps, number.address, base + first, self._size, self._kept, 0)
         plan.kernels.write(self._turns, told)
-        for place in alike:
-            if place.type.nbytes:
-                plan.kernels.write(place.address, inputs[place.name])
-        for name, address in self._held.items():
-            if self._types[name].nbytes:
+        places = [(place.name, place.address, place.type) for place in alike]
+        places += [(name, address, self._types[name]) for name, address in self._held.items()]
+        for name, address, type in places:
+            if type.nbytes:
                 plan.kernels.write(address, inputs[name])
 
     def turns(self, most: int) -> tuple[int, bool, list[list[memoryview]]]:
