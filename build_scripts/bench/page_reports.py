@@ -66,7 +66,7 @@ def left_for_later(site: Path, name: str) -> int:
     """0; says what to do with a site that was made for another machine."""
     total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
     print(f"{site}: {total / 1e6:.1f} MB; open {name}.html there and keep the lines that it posts to /log, then")
-    print(f"python3 -m build_scripts {name} --report LINES makes JSON and the table of them")
+    print(f"python3 -m build_scripts measure {name} --report LINES makes JSON and the table of them")
     return 0
 
 

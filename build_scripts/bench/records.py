@@ -31,6 +31,11 @@ SHOWN = (
     ),
     ("First runs on an NVIDIA H100", "2026-11-25-first-runs", ""),
     (
+        "Transformers and convolutions beside PyTorch (NVIDIA H100)",
+        "2026-11-28-ten-models-in-one-page-on-an-nvidia-h100",
+        "Medians with input and output",
+    ),
+    (
         "A language model on a GPU (NVIDIA H100)",
         "2026-11-27-language-models-and-float16-products-on-an-nvidia-h100",
         "SmolLM2-135M in Chromium",
