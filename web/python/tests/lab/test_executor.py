@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
 import time
 from array import array
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, closing
 from typing import Any
 
 import pytest
@@ -17,86 +12,16 @@ import webinfer
 from webinfer import lab
 from webinfer.dtypes import DType
 from webinfer.lab.executor import CHECK_EVERY, difference
-from webinfer.lab.frames import read, written
 from webinfer.package import compile_model
-from webinfer.page.model_controller import ModelController
 from webinfer.tensor import Tensor
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("websockets")
-from server.tests.lab_devices import TOKEN, joined, running_lab
+from tests.lab.devices import Devices, Engine
+
+from server.tests.lab_devices import TOKEN
 
 SIZE = 8
-
-
-class Engine:
-    """A device: it answers by a real engine, closes its socket at the ask of number `dies`, lies from `lies` on."""
-
-    def __init__(self, dies: int = 1 << 30, lies: int = 1 << 30, silent: int = 1 << 30) -> None:
-        self.desk, self.dies, self.lies, self.silent = ModelController(lambda event: None), dies, lies, silent
-        self.runs = 0
-
-    async def __call__(self, data: Any, socket: Any) -> None:
-        head, buffers = read(data)
-        if head["type"] != "ask":
-            return
-        self.runs += head["action"] == "run"
-        if self.runs >= self.dies:
-            await socket.close()
-            return
-        if self.runs >= self.silent:
-            return
-
-        def restored(value: Any) -> Any:
-            if isinstance(value, dict):
-                found = value.get("buffer")
-                return buffers[found] if found is not None else {name: restored(one) for name, one in value.items()}
-            return value
-
-        try:
-            answer, sent = await self.desk.answer(head["action"], restored(head["fields"]))
-            if head["action"] == "run" and self.runs >= self.lies:
-                sent = [array("f", [1.01 * y for y in memoryview(bytes(one)).cast("f")]).tobytes() for one in sent]
-            text = written("answer", {"id": head["id"], "answer": answer, "sent": sent})
-        except webinfer.WebinferError as error:
-            text = written("error", {"id": head["id"], "code": error.code, "message": str(error)})
-        await socket.send(text)
-
-
-class Devices:
-    """Devices of a lab, on a loop of their own."""
-
-    def __init__(self, root: str) -> None:
-        self.root, self.engines = root, dict[str, Engine]()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._stack = AsyncExitStack()
-
-    def join(self, name: str, engine: Engine) -> None:
-        self.engines[name] = engine
-        self._run(self._stack.enter_async_context(joined(self.root, name, engine)))
-
-    def close(self) -> None:
-        with contextlib.suppress(Exception):  # of sockets that are closed already
-            self._run(self._stack.aclose())
-        for engine in self.engines.values():
-            engine.desk.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_lab(tmp_path_factory.mktemp("lab"), lab_message_bytes=1 << 20) as address:
-        yield address
-
-
-@pytest.fixture
-def devices(root: str) -> Iterator[Devices]:
-    with closing(Devices(root)) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

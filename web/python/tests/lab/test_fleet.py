@@ -6,13 +6,11 @@ import asyncio
 import http.server
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lab.test_executor import Devices, Engine
+from tests.lab.devices import Devices, Engine
 
 import webinfer
 from webinfer import lab
@@ -24,19 +22,7 @@ from webinfer.package import compile_model
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("websockets")
-from server.tests.lab_devices import TOKEN, running_lab
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_lab(tmp_path_factory.mktemp("lab"), lab_message_bytes=1 << 20) as address:
-        yield address
-
-
-@pytest.fixture
-def devices(root: str) -> Iterator[Devices]:
-    with closing(Devices(root)) as found:
-        yield found
+from server.tests.lab_devices import TOKEN
 
 
 @pytest.fixture(scope="module")

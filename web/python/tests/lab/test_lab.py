@@ -6,7 +6,7 @@ import asyncio
 import json
 import struct
 from array import array
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,7 @@ from webinfer.tune.search import Winner
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("websockets")
-from server.tests.lab_devices import TOKEN, joined, running_lab
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_lab(tmp_path_factory.mktemp("lab"), lab_message_bytes=1 << 20) as address:
-        yield address
+from server.tests.lab_devices import TOKEN, joined
 
 
 @pytest.fixture
