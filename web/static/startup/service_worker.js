@@ -48,7 +48,7 @@ if (wanted.startsWith("de")) {
   for (const part of document.querySelectorAll("main")) part.hidden = !part.hidden;
 }`;
 
-/** The address of a page as its title: /face-detection is "Face detection". */
+/** The address of a page as its title: /background-removal is "Background removal". */
 function titled(path) {
   const words = encodeURI(path.slice(HOME.length)).replace(/\/$/, "").replaceAll("-", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);

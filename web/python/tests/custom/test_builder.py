@@ -102,7 +102,7 @@ def _input(g: webinfer.GraphBuilder) -> Any:
         (lambda g: g.input("x", 4), InputError, "'x' cannot be float32 of shape 4"),
         (lambda g: g.input("x", (4,), "float"), InputError, "cannot be float of shape"),
         (lambda g: g.input("x", (1 << 20, 1 << 20)), LimitError, "tensor x in bytes"),
-        (lambda g: (_input(g), _input(g)), InputError, "has an input 'x' already"),
+        (lambda g: (_input(g), _input(g)), InputError, "already has an input 'x'"),
         (lambda g: g.constant([1, 2], (3,)), InputError, "has 8 bytes, needs 12"),
         (lambda g: g.constant(["a"]), InputError, "no flat constant"),
         (lambda g: g.graph(), ShapeError, "has no output"),

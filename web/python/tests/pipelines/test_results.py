@@ -198,7 +198,7 @@ def test_sources_are_files_folders_patterns_lists_and_things_in_memory(tmp_path)
 
 @pytest.mark.parametrize(
     ("given", "text"),
-    [("phto.jpg", "did you mean '.*photo.jpg'"), ("empty", "has no picture"), ("none*.jpg", "no file fits"),
+    [("phto.jpg", "did you mean '.*photo.jpg'"), ("empty", "has no picture"), ("none*.jpg", "no file matches"),
      ("a.mp4", "stream")],
 )  # fmt: skip
 def test_sources_that_are_not_there_say_so(given, text, tmp_path) -> None:

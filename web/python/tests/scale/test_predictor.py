@@ -100,7 +100,7 @@ def test_a_batch_that_lacks_a_column_is_an_error(summing: Path, numbers: np.ndar
         predict(1.5)
     with pytest.raises(webinfer.InputError, match="there is no output 'q'; there are z"):
         Predictor(summing, outputs=["q"])({"x": numbers, "y": numbers})
-    with pytest.raises(webinfer.InputError, match="already; name the output otherwise"):
+    with pytest.raises(webinfer.InputError, match=r"already has a column .id.; rename the output"):
         Predictor(summing, outputs={"z": "id"})({"x": numbers, "y": numbers, "id": numbers})
     with pytest.raises(webinfer.InputError, match="batch_size is 0"):
         Predictor(summing, batch_size=0)

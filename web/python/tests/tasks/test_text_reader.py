@@ -266,7 +266,7 @@ def test_what_cannot_read_is_refused() -> None:
     def refused(model: Any, **options: Any) -> None:
         run(TextReader.create(model, detector=finder(), **{"classifier": None, **options}, backend="wasm"))
 
-    with pytest.raises(InputError, match="which letters it knows"):
+    with pytest.raises(InputError, match="which letters it can read"):
         refused(reader())
     with pytest.raises(ModelFormatError, match="5 classes apart; 2 letters"):
         refused(reader(), letters="ab")
