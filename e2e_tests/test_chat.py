@@ -99,7 +99,7 @@ def test_a_question_is_answered_although_the_engine_ended(demo: Demo) -> None:
     assert page.page.locator("#chat li").count() == 2
     page.page.fill("#message-to-send", "once more")
     page.end_worker("ask", lambda: page.page.click("#send"))  # for the second time: it is not started again
-    page.wait_for("word of it", lambda: "No answer came" in page.text("#status"))
+    page.wait_for("word of it", lambda: "No answer: see" in page.text("#status"))
     assert page.page.input_value("#message-to-send") == "once more"
     for name in ("send", "open-known", "pick"):
         assert page.page.locator(f"#{name}").is_disabled(), name

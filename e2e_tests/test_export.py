@@ -100,7 +100,7 @@ def test_a_browser_without_webassembly_hears_of_it_at_once(demo: Demo, browser: 
     error = page.wait_for("error", lambda: page.error, limit_s=10)
     assert error["code"] == "webassembly"
     said = page.text("#unstarted")
-    assert "runs no WebAssembly" in said
+    assert "does not run WebAssembly" in said
     assert "another browser" in said
     assert page.page.locator("#loading").is_hidden()
     bare.close()

@@ -165,7 +165,7 @@ def test_the_site_is_kept_once_and_whole(demo: Demo) -> None:
     page.wait_for_result()
     for words in (
         "being started again",
-        "ended without a word",
+        "ended without an error message",
     ):  # no engine is left, which would keep the site by itself
         page.end_worker()
         page.wait_for_error("engine-died", words)

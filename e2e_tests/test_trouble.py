@@ -196,7 +196,7 @@ def test_what_an_ended_worker_still_says_is_not_heard(demo: Demo) -> None:
     page = demo("?backend=wasm", init_script=KEEP_WORKERS)
     count = page.wait_for_result()["count"]
     page.end_worker()
-    assert "ended without a word" in page.wait_for_error("engine-died", "being started again")["message"]
+    assert "ended without an error message" in page.wait_for_error("engine-died", "being started again")["message"]
     page.wait_for_error("engine-died", "was started again")
     count = page.wait_for("result", lambda: page.count if page.count > count else None)
     page.page.evaluate(SPEAK_LATE)
@@ -208,7 +208,10 @@ def test_what_an_ended_worker_still_says_is_not_heard(demo: Demo) -> None:
 
 def test_a_worker_that_ends_while_it_starts_is_noticed_at_once(demo: Demo) -> None:
     page = demo("?backend=wasm", wait_until="commit", broken=("**/*.tflite", lambda route: None))  # it goes on starting
-    for words in ("being started again", "ended without a word"):  # it is started again once without being asked
+    for words in (
+        "being started again",
+        "ended without an error message",
+    ):  # it is started again once without being asked
         page.end_worker()
         page.wait_for_error("engine-died", words)  # not "engine-silent", which it is only after two minutes
     page.mended = True

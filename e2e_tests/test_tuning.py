@@ -89,8 +89,8 @@ def test_tuning_shows_progress_leaves_results_right_and_survives_a_damaged_memor
     with page.page.expect_file_chooser() as chooser:
         page.page.locator("#tuning-import").click()
     chooser.value.set_files(str(path))
-    page.wait_for("import", lambda: "taken over" in page.text("#tuning-status"), LIMIT_S)
-    assert page.text("#tuning-status").startswith(f"{len(rows)} lines taken over")
+    page.wait_for("import", lambda: "imported" in page.text("#tuning-status"), LIMIT_S)
+    assert page.text("#tuning-status").startswith(f"{len(rows)} lines imported")
     assert same_face(detect_again(page), before)
     page.page.locator("#plan-box summary").click()
     page.wait_for("plan", lambda: page.page.locator("#plan table").count())

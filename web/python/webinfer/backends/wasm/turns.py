@@ -70,11 +70,16 @@ class CarriedTurns:
         plan.kernels.write(address, text)
         told = TURNS.pack(address, steps, number.address, base + first, self._size, self._kept, 0)
         plan.kernels.write(self._turns, told)
-        places = [(place.name, place.address, place.type) for place in alike]
-        places += [(name, address, self._types[name]) for name, address in self._held.items()]
-        for name, address, type in places:
-            if type.nbytes:
-                plan.kernels.write(address, inputs[name])
+        self._fill(inputs, {place.name: place for place in alike})
+
+    def _fill(self, inputs: Mapping[str, Any], alike: Mapping[str, Place]) -> None:
+        """Writes what all turns read alike to the plan's inputs, and the state before the first turn."""
+        for name, place in alike.items():
+            if place.type.nbytes:
+                self._plan.kernels.write(place.address, inputs[name])
+        for name, address in self._held.items():
+            if self._types[name].nbytes:
+                self._plan.kernels.write(address, inputs[name])
 
     def turns(self, most: int) -> tuple[int, bool, list[list[memoryview]]]:
         """Runs the next turns, at most so many: how many ran, whether the loop goes on, what each output listed."""
