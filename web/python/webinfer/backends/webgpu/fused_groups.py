@@ -218,21 +218,6 @@ def _joined(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatc
     return JoinedAttention(node, found)
 
 
-# ---- queries, keys or values that are slices of one tensor: they are read where they lie
-
-
-def _over_parts(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
-    node, inside = match.root, {}
-    for i, name in enumerate(NAMES):
-        part = match.bound.get(f"{name} part")
-        if part is not None:
-            rows = rows_inside(node, i, part)
-            if rows is None or target.placed_shape(rows[0]) != rows[0].type.shape:
-                return None
-            inside[i] = rows
-    return functools.partial(attention_of, node, inside) if inside and is_real(node) else None
-
-
 def _types(one: Node) -> tuple[DType, DType]:
     return one.required_input(1).type.dtype, one.output.type.dtype
 
@@ -246,6 +231,21 @@ def _is_movable(one: Node, facts: Facts) -> bool:
     if stored is not None and (stored.sparsity is not None or stored.stored.itemsize < w.type.dtype.itemsize):
         return False
     return facts.is_known(w) and facts.is_known(bias)
+
+
+# ---- queries, keys or values that are slices of one tensor: they are read where they lie
+
+
+def _over_parts(match: Match, target: Target) -> Callable[[Target], Sequence[Dispatch]] | None:
+    node, inside = match.root, {}
+    for i, name in enumerate(NAMES):
+        part = match.bound.get(f"{name} part")
+        if part is not None:
+            rows = rows_inside(node, i, part)
+            if rows is None or target.placed_shape(rows[0]) != rows[0].type.shape:
+                return None
+            inside[i] = rows
+    return functools.partial(attention_of, node, inside) if inside and is_real(node) else None
 
 
 # ---- factors of channels, and a summand, before a 1x1 convolution: the end of squeeze and excitation
