@@ -137,11 +137,10 @@ class _Work:
         return count / taken
 
     def _check(self, found: Sequence[Any]) -> None:
-        from webinfer.lab.executor import TOLERANCE, difference
+        from webinfer.lab.executor import TOLERANCE, farthest
 
         for i, future in enumerate(found):
-            outputs = future.result(TURN_S)
-            far = max(difference(outputs[name], wanted) for name, wanted in self._known[i % INPUTS].items())
+            _, far = farthest(future.result(TURN_S), self._known[i % INPUTS])
             self.checked += 1
             self.wrong += not far <= TOLERANCE
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import subprocess
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from build_scripts.setup.node import node_commands
 from build_scripts.site.player import SOURCE
+from build_scripts.tests.in_node import answer_of, node
 from webinfer.package.container import ALIGNMENT, HEAD, MAGIC, MAX_BYTES, VERSION, Writer
+
+__all__ = ["node"]  # a fixture
 
 READS = """
 import { readFileSync } from "node:fs";
@@ -163,17 +163,10 @@ def stretches() -> Iterator[tuple[str, dict[str, Any], str | None]]:
             yield f"{nbytes} bytes from {at}", {"file": data.hex(), "section": None, "at": at, "nbytes": nbytes}, right
 
 
-@pytest.fixture(scope="module")
-def node() -> str:
-    """The command that runs Node.js."""
-    found = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
-    return found or pytest.skip("Node.js is missing: python3 -m build_scripts setup")
-
-
 def test_tensors_have_the_bytes_of_their_elements_and_take_no_others(node: str, tmp_path: Path) -> None:
     (tmp_path / "tensors.mjs").write_text(TENSORS)
     command = [node, tmp_path / "tensors.mjs", (SOURCE / "src" / "tensors.js").as_uri()]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+    found = answer_of(command, 120)
     assert found[:9] == [[6, 24], [1, 1], [4, 32], [0, 0], *["PlayerError package"] * 5]
     assert found[9:] == [24] * 5 + ["PlayerError input"] * 8
 
@@ -185,9 +178,7 @@ def test_the_player_reads_what_rows_say_and_nothing_beyond(hashes: bool, node: s
     (tmp_path / "reads.mjs").write_text(READS)
     player = (SOURCE / "src" / "package_file.js").as_uri()
     command = [node, tmp_path / "reads.mjs", player, tmp_path / "cases.json", "yes" if hashes else "no"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = answer_of(command, 120)
     wrong = {
         name: (said, right)
         for (name, _, right), said in zip(cases, found, strict=True)

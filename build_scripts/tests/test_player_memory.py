@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import webinfer
-from build_scripts.setup.node import node_commands
 from build_scripts.site.player import SOURCE
+from build_scripts.tests.in_node import answer_of, node
 from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.host.interface import Kernels
 from webinfer.package import compile_model
+
+__all__ = ["node"]  # a fixture
 
 RUN = """
 import { readFileSync } from "node:fs";
@@ -28,7 +27,7 @@ process.stdout.write(JSON.stringify(Array.from(y.data)));
 
 
 @pytest.mark.parametrize("end", [(1 << 31) - (1 << 12), (1 << 31) + (1 << 20)], ids=["across", "above"])
-def test_a_plan_lies_above_two_gigabytes(end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_lies_above_two_gigabytes(node: str, end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of which nothing is written cost a test no memory."""
     begin = KernelMemory.__init__
 
@@ -37,9 +36,6 @@ def test_a_plan_lies_above_two_gigabytes(end: int, tmp_path: Path, monkeypatch: 
         self.end = end
 
     monkeypatch.setattr(KernelMemory, "__init__", far_up)
-    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
-    if node is None:
-        pytest.skip("Node.js is missing: python3 -m build_scripts setup")
     builder = webinfer.GraphBuilder("far")
     x = builder.input("x", (1, 8))
     matrix = builder.constant([float(i % 7 - 3) for i in range(8 * 512)], (8, 512))
@@ -49,9 +45,7 @@ def test_a_plan_lies_above_two_gigabytes(end: int, tmp_path: Path, monkeypatch: 
     (tmp_path / "far.webinfer").write_bytes(package)
     (tmp_path / "run.mjs").write_text(RUN)
     command = [node, str(tmp_path / "run.mjs"), str(SOURCE / "src" / "player.js"), str(tmp_path / "far.webinfer")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
     given = range(-3, 5)
     columns = [[float(i % 7 - 3) for i in range(column, 8 * 512, 512)] for column in range(512)]
     want = sum(max(sum(a * b for a, b in zip(given, column, strict=True)), 0) for column in columns)
-    assert json.loads(done.stdout) == [want]
+    assert answer_of(command, 60) == [want]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from array import array
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -13,6 +14,14 @@ import webinfer
 from server.tests.lab_devices import joined
 from webinfer.lab.frames import read, written
 from webinfer.page.model_controller import ModelController
+
+
+def restored(value: Any, buffers: Sequence[Any]) -> Any:
+    """The fields of a question, with its buffers where their numbers stand."""
+    if isinstance(value, dict):
+        found = value.get("buffer")
+        return buffers[found] if found is not None else {name: restored(one, buffers) for name, one in value.items()}
+    return value
 
 
 class Engine:
@@ -33,14 +42,8 @@ class Engine:
         if self.runs >= self.silent:
             return
 
-        def restored(value: Any) -> Any:
-            if isinstance(value, dict):
-                found = value.get("buffer")
-                return buffers[found] if found is not None else {name: restored(one) for name, one in value.items()}
-            return value
-
         try:
-            answer, sent = await self.desk.answer(head["action"], restored(head["fields"]))
+            answer, sent = await self.desk.answer(head["action"], restored(head["fields"], buffers))
             if head["action"] == "run" and self.runs >= self.lies:
                 sent = [array("f", [1.01 * y for y in memoryview(bytes(one)).cast("f")]).tobytes() for one in sent]
             text = written("answer", {"id": head["id"], "answer": answer, "sent": sent})

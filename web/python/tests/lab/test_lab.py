@@ -33,6 +33,8 @@ from webinfer.tune.search import Winner
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("websockets")
+from tests.lab.devices import restored
+
 from server.tests.lab_devices import TOKEN, joined
 
 
@@ -58,15 +60,9 @@ class Engine:
         if head["type"] != "ask":
             return
 
-        def restored(value: Any) -> Any:
-            if isinstance(value, dict):
-                found = value.get("buffer")
-                return buffers[found] if found is not None else {name: restored(one) for name, one in value.items()}
-            return value
-
         self.steps.clear()
         try:
-            answer, sent = await self.desk.answer(head["action"], restored(head["fields"]))
+            answer, sent = await self.desk.answer(head["action"], restored(head["fields"], buffers))
             for step in self.steps[:3]:
                 await socket.send(written("step", {"id": head["id"], **step}))
             text = written("answer", {"id": head["id"], "answer": answer, "sent": sent})

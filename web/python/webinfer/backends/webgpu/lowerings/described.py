@@ -32,9 +32,8 @@ from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
 
 MAX_FLOAT16 = 65504.0  # the largest finite float16
-MAX_TURNS = (
-    60_000  # of all loops of an invocation: Mesa's lavapipe ends them at 65,535, and what is missing is not told
-)
+# Turns of all loops of an invocation: Mesa's lavapipe ends them at 65,535, and what is missing is not told.
+MAX_TURNS = 60_000
 _ELEMENT = {Kind.BITS: bits_of, Kind.INDEX: place_of, Kind.NUMBER: element_of}
 
 
