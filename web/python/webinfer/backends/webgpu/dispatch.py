@@ -22,7 +22,9 @@ from webinfer.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from webinfer.host.gpu import GpuDevice, GpuOffer
 
-MAX_TURNS = 65_535  # of all loops of an invocation, on adapters that run on the processor
+# Turns of all loops of an invocation together, after which Mesa's adapter on the processor (lavapipe) ends them without
+# a word: LP_MAX_TGSI_LOOP_ITERATIONS in gallivm's lp_bld_limits.h.
+MAX_TURNS = 65_535
 WORKGROUP = 64  # invocations, where a kernel has no reason for another number
 MIN_LIMITS = {  # what every device has
     "maxComputeWorkgroupStorageSize": 16384,
@@ -186,12 +188,17 @@ def workgroup_reduction_text(target: Target) -> str:
     return "by subgroups" if workgroup_reduction(target)["subgroups"] else "in a tree"
 
 
+def may_loop(turns: int, target: Target) -> bool:
+    """Whether an invocation may loop so often."""
+    return not target.software or turns <= MAX_TURNS
+
+
 def check_turns(turns: int, target: Target, what: str) -> None:
     """Nothing, if an invocation may loop so often.
 
-    Raises:  UnsupportedOpError on an adapter that ends loops early, as Mesa's on the processor does
+    Raises:  UnsupportedOpError on an adapter that ends loops early
     """
-    if target.software and turns > MAX_TURNS:
+    if not may_loop(turns, target):
         raise UnsupportedOpError([f"{what} of {turns}; adapters on the processor end loops after {MAX_TURNS}"])
 
 

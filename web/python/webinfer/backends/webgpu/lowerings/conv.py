@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, read
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Derived,
+    Dispatch,
+    Source,
+    Target,
+    check_turns,
+    groups_for,
+    read,
+)
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
 from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
@@ -91,6 +100,7 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
         main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "1x1, many pixels")
         return [*p.before, main, *after]
     tile = int(variant.removeprefix("vec4_"))
+    check_turns(kh * (1 + kw * (1 + cg // 4)), target, "a sum of products in loops")
     variables["tile"] = tile
     groups = groups_for(-(-pixels // tile) * co4, target)
     if is_pointwise(node):
@@ -180,6 +190,7 @@ def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
     """conv2d_any: groups, or channels that no other kernel takes."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, cg = node.required_input(1).type.shape
+    check_turns(kh * (1 + kw * (1 + cg)), target, "a sum of products in loops")
     og = co // a.groups
     og4 = -(-og // 4)
     n, oh, ow, _ = y.type.shape
@@ -207,7 +218,9 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
     place, after = destination(y, target, single=False)
     variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
     bindings = (read("x", x), read("w", p.w), *p.bindings, place)
-    if co % 4 or co != ci:
+    each = co % 4 or co != ci
+    check_turns((4 if each else 1) * kh * (1 + kw), target, "a sum of products in loops")
+    if each:
         sizes = u32(count=y.type.size, ci=ci, co=co, multiplier=co // ci)
         params = (*sizes, *image_params(x, y, a), *p.params)
         groups = groups_for(-(-y.type.size // 4), target)

@@ -12,6 +12,7 @@ from webinfer.backends.webgpu.dispatch import (
     Lower,
     Source,
     Target,
+    check_turns,
     groups_for,
     read,
     source_dtype,
@@ -32,8 +33,6 @@ from webinfer.lowering.described import kernel_of
 from webinfer.ops import OPS
 
 MAX_FLOAT16 = 65504.0  # the largest finite float16
-# Turns of all loops of an invocation: Mesa's lavapipe ends them at 65,535, and what is missing is not told.
-MAX_TURNS = 60_000
 _ELEMENT = {Kind.BITS: bits_of, Kind.INDEX: place_of, Kind.NUMBER: element_of}
 
 
@@ -61,9 +60,9 @@ def lower(node: Node, target: Target) -> list[Dispatch]:
     kernel, y = kernel_of(node), node.output
     if kernel.gives is Kind.NUMBER and y.type.dtype.itemsize == 8:
         raise UnsupportedOpError([f"{kernel.name} of {y.type.dtype}; only their low 32 bits would count"])
-    turns = _turns(kernel.value) * (1 if _in_quads(kernel, _ELEMENT[kernel.gives](y.type.dtype)) else 4)
-    if target.software and turns > MAX_TURNS:
-        raise UnsupportedOpError([f"{kernel.name} in loops of {turns} turns; at most {MAX_TURNS} on the processor"])
+    turns = _turns(kernel.value)
+    each = turns if _in_quads(kernel, _ELEMENT[kernel.gives](y.type.dtype)) else 4 * (turns + 1)
+    check_turns(each, target, f"{kernel.name} in loops")
     return [dispatch(kernel, [v for v in node.inputs if v is not None], y, target)]
 
 

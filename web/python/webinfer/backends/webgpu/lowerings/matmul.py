@@ -11,6 +11,7 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Source,
     Target,
+    check_turns,
     groups_for,
     read,
     write,
@@ -88,6 +89,7 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         *i32(pad_top=0, pad_left=0),
     )
     if variant == "any":
+        check_turns(k, target, "a sum of products in loops")
         variables = p.variables | {
             "workgroup": WORKGROUP,
             "kh": 1,
@@ -144,6 +146,7 @@ def _matmul_quads(
         variables = p.variables | {"workgroup": WORKGROUP}
         return Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "many rows")
     tile = int(variant.removeprefix("vec4_"))
+    check_turns(k // 4, target, "a sum of products in loops")
     variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
     groups = groups_for(-(-rows // tile) * n4, target)
     return Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
@@ -191,6 +194,7 @@ def _batches(node: Node, target: Target) -> list[Dispatch]:
         groups = groups_for(-(-out.type.size // 32), target, 1)
         split = p.variables | {"rank": len(sizes), "columns": columns}
         return [Dispatch("matmul_split", split, bindings, params, groups, "batches, eight share a sum")]
+    check_turns(4 * (k + 1 + len(sizes)), target, "a sum of products in loops")
     variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}
     groups = groups_for(-(-out.type.size // 4), target)
     return [Dispatch("matmul_any", variables, bindings, params, groups, "batches")]

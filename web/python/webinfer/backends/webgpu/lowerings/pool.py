@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, check_turns, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, one_word
 from webinfer.backends.webgpu.lowerings.reduce import L2, LONG_ROW, MAX, MEAN, columns_dispatch
 from webinfer.codegen.prelude import Param, f32, i32, u32
@@ -89,6 +89,7 @@ def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
         raise UnsupportedOpError([f"{node.op.name} of {x.type}"])
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape
+    check_turns(4 * (1 + a.window[0] * a.window[1]), target, "the largest of a window")
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "kh": a.window[0], "kw": a.window[1], "activation": a.activation,
         "by_columns": a.by_columns,

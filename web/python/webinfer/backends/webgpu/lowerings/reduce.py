@@ -12,7 +12,9 @@ from webinfer.backends.webgpu.dispatch import (
     Scratch,
     Source,
     Target,
+    check_turns,
     groups_for,
+    may_loop,
     read,
     workgroup_reduction,
     workgroup_reduction_text,
@@ -43,7 +45,7 @@ FEW_ROWS = 1 << 12
 FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
 MANY = 4096  # elements of one result from which parts of it are reduced first, where results are few
 FEW_LINES = 256  # results that are too few for a workgroup each to keep a device busy
-ONE_LOOP = 1 << 15  # elements that one workgroup reduces at most; also, adapters on the processor end loops at 65,535
+ONE_LOOP = 1 << 15  # elements that one workgroup reduces at most
 PART = 512  # elements that a workgroup should reduce at least
 MANY_GROUPS = 1024  # workgroups that keep a device busy
 
@@ -137,15 +139,22 @@ def _whole_mean(node: Node, target: Target) -> list[Dispatch]:
     count = x.type.size // max(y.type.size, 1)
     if count > ONE_LOOP:
         raise UnsupportedOpError([f"reduce_mean of {count} integers of {x.type.dtype}; at most {ONE_LOOP} a result"])
+    check_turns(_turns(x, node.attrs.axes, count), target, "a mean in loops")
     return [_at_once(node, target, Reduction.WHOLE_MEAN, ())]
 
 
 def _reduce(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -> list[Dispatch]:
     x, y = node.required_input(0), node.output
     reduced = x.type.size // max(y.type.size, 1)
-    if y.type.size and (reduced > ONE_LOOP or (reduced >= MANY and y.type.size < FEW_LINES)):
+    is_long = reduced > ONE_LOOP or not may_loop(_turns(x, node.attrs.axes, reduced), target)
+    if y.type.size and (is_long or (reduced >= MANY and y.type.size < FEW_LINES)):
         return _in_parts(node, target, row, extra)
     return [_at_once(node, target, row, extra)]
+
+
+def _turns(x: Value, axes: Sequence[int], reduced: int) -> int:
+    """How often an invocation of reduce_each.wgsl loops: over the elements, and for each over its merged axes."""
+    return reduced * (1 + len(_groups(x.type.shape, axes)))
 
 
 def _at_once(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -> Dispatch:
@@ -297,7 +306,8 @@ def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
     """arg_extreme_workgroup.wgsl for long lines and few results on hardware, else arg_extreme.wgsl."""
     x, y = node.required_input(0), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
-    if depth > ONE_LOOP or (not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS):
+    is_long = depth > ONE_LOOP or not may_loop(4 * (depth + 1), target)
+    if is_long or (not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS):
         return [_arg_extreme_workgroup(node, target)]
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "float": x.type.dtype.is_float,
