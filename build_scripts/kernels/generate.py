@@ -14,6 +14,7 @@ def dispatch_source(rows: list[Row], constants: Constants) -> str:
     """dispatch.c: `run`, `abi`, `dots_of_bytes` (what packed weights depend on) and the switch over all kernels."""
     declarations = "\n".join(map(_declaration, rows))
     cases = "\n".join(_case(number, row) for number, row in enumerate(rows))
+    skip = next((number for number, row in enumerate(rows) if row.name == "b8_skip"), -1)
     return f"""// {HEAD}
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ void step(const int32_t *p, int32_t begin, int32_t end) {{
   }}
 }}
 
+#define SKIP {skip}  // the kernel of records that leave out others
 #include "turns.h"
 """
 

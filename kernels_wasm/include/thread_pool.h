@@ -94,7 +94,15 @@ static void begin_turn(ThreadPool *pool, uint32_t turn) {
 // turn, or starts a program, is here. The shares that it takes at once, of the turn that it opened.
 static Taken open_turn(ThreadPool *pool, uint32_t turn, uint32_t thread) {
   const int32_t *p = pool->record;
-  for (; pool->number < pool->last && !is_shared(p); pool->number++, p += p[1]) step(p, 0, p[2]);
+  for (int32_t left_out = 0; pool->number < pool->last; pool->number++, p += p[1]) {
+    if (left_out > 0) {
+      left_out--;
+    } else if (is_shared(p)) {
+      break;
+    } else if (!(left_out = skipped(p))) {
+      step(p, 0, p[2]);
+    }
+  }
   pool->record = p;
   Taken own = {0, 0};
   if (pool->number == pool->last) {

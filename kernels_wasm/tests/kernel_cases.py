@@ -38,12 +38,13 @@ PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every bui
 # Called by tasks, part of no plan.
 TASKS_ONLY = {"u8_picture_to_f32", "u8_cut_quad", "u8_resize_to_planes", "f32_mask_to_picture"}
 PAIRS_ONLY = {
+    "b8_skip",
     "f32_scaled_add",
     "f32_scaled_add_channels",
     "f32_scale_sums",
     "i8_quantize_by",
     "u8_quantize_by",
-}  # in plans of two nodes and more: web/python/tests/wasm/test_scaled_sums.py, test_dynamic_quantize.py
+}  # in plans of two nodes and more: test_scaled_sums.py, test_dynamic_quantize.py, test_loops_on_data.py of web/python
 CASES_EACH = 4  # the one with most work, and some of the others
 
 

@@ -14,8 +14,11 @@ from onnx import TensorProto, helper  # noqa: E402
 from tests.session.test_open_sizes import DRAW, judged, saved, with_session  # noqa: E402
 
 import webinfer  # noqa: E402
+from webinfer.backends.wasm.executor import WasmExecutor  # noqa: E402
 from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
-from webinfer.errors import LimitError  # noqa: E402
+from webinfer.errors import KernelError, LimitError  # noqa: E402
+from webinfer.importers.core import control  # noqa: E402
+from webinfer.plan import program  # noqa: E402
 from webinfer.session import stages, turns  # noqa: E402
 
 LONG = 6000  # rows that a loop of few turns reads
@@ -84,13 +87,93 @@ def test_two_loops_from_one_value_are_two() -> None:
     _agree(nodes, "y", *_counts(3, 1))
 
 
+@pytest.mark.parametrize("both", [0, control.MAX_BOTH])
 @pytest.mark.parametrize("taken", [True, False])
-def test_branches_and_loops_follow_each_other(taken: bool) -> None:
+def test_branches_and_loops_follow_each_other(taken: bool, both: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "MAX_BOTH", both)
     inputs = {"x": np.ones(SIZE, np.float32), "k": np.array(3), "c": np.array(taken)}
     other = _branch("c", "r", [_n("Mul", "x two", "t")], [_n("Add", "x two", "e")])
     inside = _branch("c", "s", [_loop("k", "r", "u")], [_n("Identity", "r", "v")])
     behind = _branch("c", "z", [_n("Mul", "y two", "tt")], [_n("Neg", "y", "ee")])
     _agree([other, inside, _loop("k", "s", "y"), behind], "z", inputs)
+
+
+def _sides(deep: bool) -> list[Any]:
+    """y of h: tanh(h @ one) where the sum of h is above zero, else h @ two, or what a branch by h's first row gives."""
+    inner = _branch("low", "f", [_n("MatMul", "h w1", "f1")], [_n("Sin", "h", "f2"), _n("Mul", "f2 h", "f3")])
+    row = [_n("Gather", "h zero", "row"), _n("ReduceMax", "row", "high", keepdims=0), _n("Less", "high two", "low")]
+    no = [*row, _n("MatMul", "h w2", "h2"), inner, _n("Add", "f h2", "e")] if deep else [_n("MatMul", "h w2", "e")]
+    chosen = _branch("c", "y", [_n("MatMul", "h w1", "t1"), _n("Tanh", "t1", "t")], no)
+    return [_n("ReduceSum", "h", "s", keepdims=0), _n("Greater", "s none", "c"), chosen]
+
+
+def _weights(n: int) -> dict[str, Any]:
+    draw = np.random.default_rng(3).normal
+    return {name: (draw(size=(n, n)) / n**0.5).astype("f4") for name in ("w1", "w2")} | {"none": np.float32(0)}
+
+
+def _branching(deep: bool) -> tuple[bytes, list[dict[str, Any]]]:
+    """A model with `_sides`, and inputs with which its condition is true, true and false, and inner ones both."""
+    nodes = [_n("Abs", "x", "a"), _n("Sub", "a k", "h"), *_sides(deep)]
+    data = saved(nodes, {"x": [80, 64], "k": (1, [])}, ["y"], **NUMBERS | _weights(64))
+    draws = [DRAW.normal(size=(80, 64)).astype("f4") for _ in range(4)]
+    return data, [{"x": x, "k": np.array(k, "f4")} for x, k in zip(draws, (0.0, 0.7, 0.85, 5.0), strict=True)]
+
+
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_one_plan_has_both_sides_of_a_branch(backend: str, deep: bool) -> None:
+    data, feeds = _branching(deep)
+
+    async def work(session: webinfer.Session) -> None:
+        for inputs in feeds:
+            got = (await session.run(inputs))["y"].numpy()
+            np.testing.assert_allclose(got, judged(data, inputs)[0], rtol=1e-4, atol=1e-5)
+            assert (await session.verify(inputs=inputs)).ok
+        assert [node.op.name for node in session.graphs()[0].nodes].count("matmul") == 2 + deep
+
+    with_session(work, data, backend)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_leaves_out_the_side_of_a_branch_that_it_does_not_take(threads: int) -> None:
+    data, feeds = _branching(False)
+
+    async def work(session: webinfer.Session) -> None:
+        want = [(await session.run(inputs))["y"].numpy() for inputs in feeds]
+        executor = session.executor
+        assert isinstance(executor, WasmExecutor)
+        product = max(i for i, row in enumerate(session.plan().rows) if row.op == "matmul")
+        layout = executor.layout
+        text = bytes(executor.kernels.read(layout.program, layout.fixed_end - layout.program))
+        head = len(text) - sum(map(len, program.records(text)))
+        place = layout.program + head + sum(map(len, program.records(text)[:product]))
+        executor.kernels.write(place, (1 << 20).to_bytes(4, "little"))  # no kernel has this number
+        np.testing.assert_array_equal((await session.run(feeds[0]))["y"].numpy(), want[0])
+        with pytest.raises(KernelError):
+            await session.run(feeds[3])
+
+    with_session(work, data, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_one_plan_serves_all_turns_whichever_side_of_a_branch_they_take(
+    backend: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, plans, lowered = 256, list[int](), WasmExecutor.__init__
+    monkeypatch.setattr(WasmExecutor, "__init__", lambda *args, **own: plans.append(1) or lowered(*args, **own))
+    body = _body([*_sides(True), _n("Identity", "ch", "go")], "h", "go y")
+    data = saved([_n("Loop", "k - x", "z", body=body)], {"x": [24, n], "k": (7, [])}, ["z"], **NUMBERS | _weights(n))
+
+    async def work(session: webinfer.Session) -> None:
+        for count in (1, 6, 13):
+            inputs = {"x": DRAW.normal(size=(24, n)).astype("f4"), "k": np.array(count)}
+            got = (await session.run(inputs))["z"].numpy()
+            np.testing.assert_allclose(got, judged(data, inputs)[0], rtol=1e-3, atol=1e-4)
+        assert len(plans) <= 2
+
+    with_session(work, data, backend, threads=threads)
 
 
 def test_positions_count_a_loop_and_follow_one() -> None:

@@ -16,10 +16,12 @@ from webinfer.graph.ir import Graph, Node, SizeConstant, TensorType, Value
 from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.aliasing import find_aliases
 from webinfer.lowering.appended import Appended
+from webinfer.lowering.branches import Side, Sides
 from webinfer.ops.movement import TRANSPOSE
 from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
+SKIP = "b8_skip"  # the kernel of steps that leave out a side of a branch
 LOAD_STEP = -1  # the moment before the first step: inputs are written
 
 
@@ -69,6 +71,7 @@ class Builder:
         self._derived: dict[Hashable, Value] = {}
         self._transposed: dict[Value, tuple[Value, tuple[int, ...]]] = {}
         self._node_index, self._to_prepare = -1, False
+        self._sides: list[tuple[Side, int, int]] = []  # that are open: each one's step, and what was shared before
         self.why: dict[int, str] = {}
         self.joined: dict[int, tuple[Node, ...]] = {}  # the nodes that a node's steps do as well
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
@@ -208,16 +211,35 @@ class Builder:
 
     # ----- what the executor calls
 
-    def enter(self, node: Node, index: int) -> None:
-        """The node that the next calls belong to."""
-        self._node_index = index
-        self._to_prepare = bool(node.outputs) and all(v in self._folded for v in node.outputs)
+    def enter(self, node: Node, index: int, sides: Sides = ()) -> None:
+        """The node that the next calls belong to, and the sides of branches for which alone its steps run."""
+        to_prepare = bool(node.outputs) and all(v in self._folded for v in node.outputs)
+        if not to_prepare:
+            self._take_sides(sides, index)
+        self._node_index, self._to_prepare = index, to_prepare
         if self._to_prepare and node.op is TRANSPOSE:
             self._transposed[node.output] = (node.required_input(0), node.attrs.perm)
 
     def boundary(self) -> None:
         """The next calls belong to no node: conversions at the API."""
         self._node_index, self._to_prepare = -1, False
+        self._take_sides((), -1)
+
+    def _take_sides(self, sides: Sides, index: int) -> None:
+        """Ends the sides that are open and not among these, and begins those that are missing."""
+        steps, kept = self.run_part.steps, 0
+        while kept < min(len(sides), len(self._sides)) and self._sides[kept][0] == sides[kept]:
+            kept += 1
+        for _, at, shared in reversed(self._sides[kept:]):
+            condition, wanted, _ = steps[at].args
+            steps[at] = replace(steps[at], args=(condition, wanted, len(steps) - at - 1))
+            for key in list(self._shared)[shared:]:
+                del self._shared[key]  # a run may not have filled it
+        del self._sides[kept:]
+        self._node_index, self._to_prepare = index, False
+        for side in sides[kept:]:
+            self._sides.append((side, len(steps), len(self._shared)))
+            self.step(SKIP, condition=self.ref(side[0]), wanted=int(side[1]), count=0)
 
     def written(self, step: Step) -> list[tuple[Ref, int]]:
         """Where a step writes, and how many bytes from there at most: as kernels.toml declares of its kernel."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, TurnExecutor, shapes_text
-from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
+from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, SKIP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.load_steps import drop_intermediates, in_turns
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
@@ -23,6 +23,7 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.lowering.appended import Appended
+from webinfer.lowering.branches import find_sides
 from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
@@ -53,12 +54,12 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None, appende
         builder.end(value, {"lo": floor}, node.output)
     fused = find_fused(graph, facts, isa, floors)
     needless = {*floors, *(inner for one in fused.values() for inner in one.instead)}
-    problems: list[str] = []
+    sides, problems = find_sides(graph), list[str]()
     refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
         if all(v.type.size == 0 for v in node.outputs) or node in needless:
             continue
-        builder.enter(node, index)
+        builder.enter(node, index, sides.get(node, ()))
         lower = LOWERINGS.get(node.op)
         try:
             if lower is None:
@@ -269,6 +270,8 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
             first = done
             while done < len(self._steps) and self._steps[done].node in (index, -1):
                 done += 1
+            while first < done and self._steps[first].kernel == SKIP:  # both sides of branches are shown
+                first += 1
             if done > first:
                 self._call(kernels, first, done - first)
             for value in node.outputs:

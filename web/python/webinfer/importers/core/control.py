@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
-from webinfer.graph.ir import Graph, TensorType, Value, apply
+from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.importers.core.limits import MAX_LOOP_TURNS, within
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.partial_evaluation import DataDependentValue, DynamicLoop, NeedsUnrolling
@@ -22,7 +22,10 @@ from webinfer.importers.core.writer import unique_names
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
-MAX_BOTH = 4096  # elements that both sides of a branch compute together where neither is known to be taken
+# Of both sides of a branch together: a run computes both, or skips one. To look at the condition first costs some 40
+# microseconds of Python, on a GPU a millisecond, but leaves out what the other side weighs.
+MAX_BOTH = 1 << 26  # operations and bytes that are read and written
+MAX_BOTH_WEIGHTS = 1 << 22  # bytes of constants
 ENDLESS = 2**63 - 1  # turns of a loop that only its condition ends
 Subgraph = Callable[[list[Value]], list[Value]]  # converts a subgraph with these inputs and gives its outputs
 Turn = Callable[[Value, list[Value]], list[Value]]
@@ -161,13 +164,21 @@ def one_turn(op: BaseOperation, state: list[Value], turn: Turn) -> tuple[list[Va
     return inputs, results
 
 
+def _are_large(nodes: Sequence[Node]) -> bool:
+    """Whether the sides of a branch are too large for both to be in the graph."""
+    costs = [node.cost() for node in nodes]
+    weights = {id(v.constant): len(v.constant.data) for node in nodes for v in node.inputs if v and v.constant}
+    return sum(cost.flops + cost.bytes for cost in costs) > MAX_BOTH or sum(weights.values()) > MAX_BOTH_WEIGHTS
+
+
 def branch(
     op: BaseOperation, condition: Value, side: Callable[[bool], list[Value]],
     both: Callable[[], tuple[list[Value], list[Value]]],
 ) -> list[Value]:  # fmt: skip
     """The results of one of two subgraphs: of the one that a run takes, where it can be known.
 
-    Small sides are both computed and selected from, which costs less than to look at the condition.
+    Small sides are both in the graph and selected from, which costs less than to look at the condition; so are all in a
+    turn that stands for every turn of its loop.
     """
     condition = _truth(op, [condition])
     if condition.constant is not None:
@@ -184,7 +195,7 @@ def branch(
     except (ModelFormatError, ShapeError, Refusal, DataDependentValue, NeedsUnrolling):
         op.writer.read(condition)
         raise
-    if sum(value.type.size + 1 for value in op.writer.made_since(before)) > MAX_BOTH:
+    if not op.writer.is_tentative and _are_large(op.writer.graph.nodes[before:]):
         op.writer.read(condition)
     choice = op.reshape(condition, ())
     return [op.emit(ew.WHERE, [choice, p, q], NoAttrs()) for p, q in zip(yes, no, strict=True)]
