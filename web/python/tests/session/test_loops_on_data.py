@@ -16,6 +16,7 @@ from tests.session.test_open_sizes import DRAW, judged, saved, with_session  # n
 import webinfer  # noqa: E402
 from webinfer.backends.wasm.executor import WasmExecutor  # noqa: E402
 from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
+from webinfer.backends.webgpu import turns as queued  # noqa: E402
 from webinfer.errors import KernelError, LimitError  # noqa: E402
 from webinfer.importers.core import control  # noqa: E402
 from webinfer.plan import program  # noqa: E402
@@ -389,3 +390,29 @@ def test_what_turns_carry_stays_in_the_kernels_memory(
             assert (await session.verify(inputs=inputs)).ok
 
     with_session(work, data, backend, threads=threads)
+
+
+@pytest.mark.parametrize("read_bytes", [0, queued.READ_BYTES])
+def test_turns_are_submitted_to_a_gpu_before_the_first_ones_end_is_known(
+    read_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queued, "READ_BYTES", read_bytes)
+    data, calls, turns_of = _cells(), list[int](), queued.QueuedTurns.turns
+
+    async def counted(own: Any, most: int) -> Any:
+        found = await turns_of(own, most)
+        calls.append(found[0])
+        return found
+
+    monkeypatch.setattr(queued.QueuedTurns, "turns", counted)
+
+    async def work(session: webinfer.Session) -> None:
+        for n, most, want in ((9, 9, [1, 2, 4, 2]), (9, 4, [1, 2, 1]), (9, 1, [1]), (9, 7, [1, 2, 4])):
+            inputs = {"x": DRAW.normal(size=(n, 6)).astype("f4"), "most": np.array(most)}
+            calls.clear()
+            found = await session.run(inputs)
+            assert calls == (want if read_bytes else [1] * most)
+            for mine, right in zip(found.values(), judged(data, inputs), strict=True):
+                np.testing.assert_allclose(mine.numpy(), right, rtol=1e-3, atol=1e-4)
+
+    with_session(work, data, "webgpu")

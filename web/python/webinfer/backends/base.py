@@ -311,12 +311,13 @@ class TurnExecutor(Executor):
     """An executor of a loop's turn that can keep what turns carry."""
 
     @abstractmethod
-    def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> Any:
+    async def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> Any:
         """The turns that begin with these inputs, the first of which is the turn's number; None where it cannot.
 
-        `turns(most)` runs some of them, at most so many, until the first of the outputs `shown` is false: how many ran,
-        whether the loop goes on, and the other outputs, each a list of bytes. `held(name)` is an input of the next one.
-        `carried` maps outputs to the inputs that they are then. Nothing else runs on the executor meanwhile.
+        Its methods are awaited. `turns(most)` runs some of them, at most so many, until the first of the outputs
+        `shown` is false: how many ran, whether the loop goes on, and the other outputs, each a list of bytes.
+        `held(name)` is an input of the next one. `carried` maps outputs to the inputs that they are then. Nothing else
+        runs on the executor meanwhile.
 
         Raises:  KernelError
         """

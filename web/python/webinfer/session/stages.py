@@ -243,14 +243,12 @@ class StagedExecutor(Executor):
         state, others = list(first[1 : 1 + turns.state]), first[1 + turns.state :]
         lists: list[list[memoryview]] = [[] for _ in turns.names[turns.state :]]
         loop_turns, carrying = LoopTurns(), None
-        states = dict(zip((end.name for end in ends[1:]), names[1 : 1 + turns.state], strict=False))
-        shown = [ends[0].name, *(end.name for end in ends[1 + turns.state :])]
         while goes_on and turn < most:
             if turn == MAX_TURNS:
                 raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
             await loop_turns.turn()
             if carrying is not None:
-                count, goes_on, parts = carrying.turns(min(most, MAX_TURNS) - turn)
+                count, goes_on, parts = await carrying.turns(min(most, MAX_TURNS) - turn)
                 turn += count
                 for listed, part in zip(lists, parts, strict=True):
                     listed += part
@@ -259,8 +257,8 @@ class StagedExecutor(Executor):
             executor = await self._executor(turns)
             if not turn:
                 yield executor, own
-                if isinstance(executor, TurnExecutor) and len(states) == turns.state:
-                    carrying = executor.turns(own, states, shown)
+                carrying = await carried(executor, turns, own)
+                if carrying is not None:
                     continue
             found = await executor.run(own)
             answer, *made = (found[end.name].flat().cast("B") for end in ends)
@@ -269,7 +267,7 @@ class StagedExecutor(Executor):
                 listed.append(data)
             turn += 1
         if carrying is not None:
-            state = [carrying.held(name) for name in names[1 : 1 + turns.state]]
+            state = [await carrying.held(name) for name in names[1 : 1 + turns.state]]
         for i, (end, data) in enumerate(zip(ends[1:], (*state, *map(b"".join, lists)), strict=True)):
             kind, listed_axis = end.type, (turn,) * (i >= turns.state)
             results.append(Tensor(data, listed_axis + kind.shape, kind.dtype, kind.quant))
@@ -341,6 +339,15 @@ class StagedExecutor(Executor):
     def close(self) -> None:
         """Frees every part."""
         self._kept.clear()
+
+
+async def carried(executor: Executor, turns: DynamicLoop, own: Mapping[str, Any]) -> Any:
+    """What `TurnExecutor.turns` gives for a loop whose first turn has these inputs; None where it cannot."""
+    (goes_on, *ends), names = [v.name for v in turns.graph.outputs], [v.name for v in turns.graph.inputs]
+    states = dict(zip(ends[: turns.state], names[1:], strict=False))
+    if not isinstance(executor, TurnExecutor) or len(states) != turns.state:
+        return None
+    return await executor.turns(own, states, [goes_on, *ends[turns.state :]])
 
 
 def computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:

@@ -124,7 +124,7 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
 
     # ----- parts, and what lives from run to run
 
-    def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> CarriedTurns:
+    async def turns(self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]) -> CarriedTurns:
         """CarriedTurns of a loop whose turn the graph is."""
         from webinfer.backends.wasm.turns import CarriedTurns  # few models have loops, and pages start without
 

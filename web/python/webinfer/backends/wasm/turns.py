@@ -81,7 +81,7 @@ class CarriedTurns:
             if self._types[name].nbytes:
                 self._plan.kernels.write(address, inputs[name])
 
-    def turns(self, most: int) -> tuple[int, bool, list[list[memoryview]]]:
+    async def turns(self, most: int) -> tuple[int, bool, list[list[memoryview]]]:
         """Runs the next turns, at most so many: how many ran, whether the loop goes on, what each output listed."""
         start = self._now_ms()
         done = self._plan.run_turns(self._turns, min(most, self._at_once))
@@ -95,7 +95,7 @@ class CarriedTurns:
         parts = [[data[i + at : i + at + nbytes] for i in range(0, done * size, size)] for at, nbytes in listed]
         return done, data[(done - 1) * size] != 0, parts
 
-    def held(self, name: str) -> memoryview:
+    async def held(self, name: str) -> memoryview:
         """What an input is in the next turn."""
         nbytes = self._types[name].nbytes
         return self._plan.kernels.read(self._held[name], nbytes) if nbytes else memoryview(b"")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import (
     BufferBinding,
@@ -14,6 +14,7 @@ from webinfer.backends.base import (
     MemoryReport,
     PendingResult,
     PlanRow,
+    TurnExecutor,
     shapes_text,
 )
 from webinfer.backends.webgpu.dispatch import Target
@@ -24,6 +25,7 @@ from webinfer.backends.webgpu.recipe import Order, Recipe
 from webinfer.backends.webgpu.schedule import (
     Schedule,
     Step,
+    changed_blocks,
     dispatches_of,
     give_ends,
     make_schedule,
@@ -33,9 +35,12 @@ from webinfer.backends.webgpu.soundness import check_schedule
 from webinfer.backends.webgpu.speculative_lowering import SpeculativeLowering
 from webinfer.codegen.prelude import pack
 from webinfer.graph.ir import Graph, Node, Value
-from webinfer.host.gpu import GpuDevice, Span
+from webinfer.host.gpu import Arrival, GpuDevice, Span
 from webinfer.host.interface import Host, Progress
 from webinfer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from webinfer.backends.webgpu.turns import QueuedTurns
 
 Origins = Callable[[], Mapping[int, str]]  # by a node's position in the graph: whether its kernel is tuned or a default
 
@@ -75,7 +80,7 @@ async def compiled(
     return executor
 
 
-class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
+class WebGpuExecutor(LoadedProgram, GpuPartExecutor, TurnExecutor):
     """A schedule on a device."""
 
     def __init__(
@@ -134,6 +139,26 @@ class WebGpuExecutor(LoadedProgram, GpuPartExecutor):
         for at, nbytes in spans:
             program.write(buffer, data[done : done + nbytes], at)
             done += nbytes
+
+    # ----- turns of a loop
+
+    async def turns(
+        self, inputs: Mapping[str, Any], carried: Mapping[str, str], shown: Sequence[str]
+    ) -> QueuedTurns | None:
+        """QueuedTurns of a loop whose turn the graph is; None where a state lies in the place of an input."""
+        from webinfer.backends.webgpu.turns import QueuedTurns, can_queue  # few models have loops
+
+        program, buffers = await self._ready(), self.input_buffers()
+        spans = {value.name: span for value, span in zip(*self.results(), strict=True)}
+        if not can_queue(buffers, spans, carried):
+            return None
+
+        async def start(reads: Sequence[Span], given: Sequence[tuple[int, Any]]) -> Arrival:
+            return await program.start(self._base, self._count, reads, given)
+
+        changed = changed_blocks(self._schedule)
+        written = {name for name, region in self._schedule.inputs.items() if region.block in changed}
+        return QueuedTurns(self.graph, buffers, spans, start, program.read, inputs, carried, shown, written)
 
     # ----- looking inside
 

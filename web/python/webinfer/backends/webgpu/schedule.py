@@ -237,7 +237,8 @@ class _Builder:
             region = self._region(value, schedule.run)
             region.block.touch(len(schedule.run))
             schedule.outputs.append((value, region))
-        if self.graph.parts:  # what is not written before a part runs is as it was before another one
+        # What is not written before a part or a loop's turn runs is as it was before another one.
+        if self.graph.parts or self.graph.keeps_inputs:
             for region in schedule.inputs.values():
                 region.block.touch(len(schedule.run))
         schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
@@ -406,17 +407,22 @@ def give_ends(schedule: Schedule) -> None:
     """
     outputs = [region for _, region in schedule.outputs]
     ends = [region.block for region in (*schedule.inputs.values(), *outputs)]
-    changed = {
-        region.block
-        for step in schedule.run
-        for binding, region in zip(step.dispatch.bindings, step.regions, strict=True)
-        if binding.slot.access is not Access.READ
-    }
+    changed = changed_blocks(schedule)
     inside = {region.block for region in outputs if region.nbytes != region.block.nbytes}
     fixed = inside | (changed & {region.block for region in schedule.inputs.values()})
     for block in ends:
         if block.home is Home.POOLED and ends.count(block) == 1 and block not in fixed:
             block.home = Home.GIVEN
+
+
+def changed_blocks(schedule: Schedule) -> set[Block]:
+    """The blocks that steps of a run write."""
+    return {
+        region.block
+        for step in schedule.run
+        for binding, region in zip(step.dispatch.bindings, step.regions, strict=True)
+        if binding.slot.access is not Access.READ
+    }
 
 
 def dispatches_of(steps: Sequence[Step]) -> dict[int, int]:
