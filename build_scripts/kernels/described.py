@@ -28,7 +28,7 @@ _CALLS = {
 _SYNTAX = {
     "indent": "  ",
     "let": "const __auto_type {name} = {value};",
-    "begin": {Kind.INDEX: "int32_t {name} = {value};", Kind.NUMBER: "float {name} = {value};"},
+    "begin": lambda part: f"{'int32_t' if part.kind is Kind.INDEX else 'float'} {{name}} = {{value}};",
     "loop": "for (int32_t {name} = 0; {name} < {end}; {name}++) {{",
     "grow": {"largest": "{name} = LARGER({name}, {value});", "sum": "{name} += {value};"},
 }

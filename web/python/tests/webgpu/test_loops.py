@@ -64,6 +64,7 @@ def test_long_lines_are_shared_by_workgroups_where_loops_end(
         ("depthwise_conv2d", Conv2dAttrs(), ((1, 300, 300, 8), (1, 300, 300, 8), (8,))),
         ("matmul", MatmulAttrs(), ((3, 300_000), (300_000, 5))),
         ("matmul", MatmulAttrs(), ((2, 3, 20_000), (2, 20_000, 5))),
+        ("average_pool2d", Pool2dAttrs((260, 260)), ((1, 260, 260, 5),)),
         ("max_pool_with_argmax2d", Pool2dAttrs((260, 260)), ((1, 260, 260, 5),)),
     ],
 )

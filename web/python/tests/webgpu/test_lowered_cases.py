@@ -50,8 +50,8 @@ GOLDEN_CASES = {
     "conv2d_gemv": ("conv2d", "a pixel, odd channels"),
     "depthwise_4x1": ("depthwise_conv2d", "many pixels"),
     "depthwise_vec4": ("depthwise_conv2d", "prelu"),
+    "described": ("average_pool2d", "uint8"),
     "elementwise_binary": ("add", "channels b float32"),
-    "pool2d_vec4": ("average_pool2d", "uint8"),
     "reduce_workgroup": ("reduce_log_sum_exp", "a workgroup a row, float32"),
     "softmax_workgroup": ("softmax", "vector"),
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from webinfer.codegen.formulas import BITS, Language
 from webinfer.expr.formula import CONSTANT, Formula
-from webinfer.expr.kernel import Axis, Element, Kernel, Kind, Read, Real, Reduction, Size
+from webinfer.expr.kernel import Axis, Element, Kernel, Kind, Real, Reduction, Size, runs_along
 from webinfer.lazy_dataclass import dataclass
 
 
@@ -22,7 +22,7 @@ class Syntax:
 
     expressions: Language
     let: str  # {name}, {value}
-    begin: Mapping[Kind, str]  # of a reduction: {name}, {value}
+    begin: Callable[[Reduction], str]  # how one begins: {name}, {value}
     loop: str  # {name}, {end}
     grow: Mapping[str, str]  # by the reduction's name: {name}, {value}
     result: str  # {value}
@@ -67,8 +67,13 @@ class Statements:
 
     def _reduced(self, part: Reduction) -> Formula:
         assert part.axis is not None
-        body, start, *where = part.parts
-        total = self._named(self._syntax.begin[part.kind], self._settled(start))
+        total = self._named(self._syntax.begin(part), self._settled(part.parts[1]))
+        self._loop(part, total)
+        return total
+
+    def _loop(self, part: Reduction, total: Formula) -> None:
+        """The loop of a reduction; one inside it that goes on with the same number has none of its own."""
+        body, _, *where = part.parts
         grow = self._syntax.grow[part.name]
 
         def turn() -> None:
@@ -78,10 +83,13 @@ class Statements:
                 add()
 
         def add() -> None:
-            self._line(grow.format(name=total.name, value=self.text(body)))
+            if isinstance(body, Reduction) and _goes_on(body, part):
+                self._loop(body, total)
+            else:
+                self._line(grow.format(name=total.name, value=self.text(body)))
 
+        assert part.axis is not None
         self._block(self._syntax.loop.format(name=part.axis.name, end=self.text(part.axis.extent)), turn)
-        return total
 
     def _named(self, form: str, value: Formula) -> Formula:
         name = f"v{self._count}"
@@ -102,6 +110,14 @@ class Statements:
 
     def _line(self, text: str) -> None:
         self.lines.append(self._syntax.indent * self._indent + text)
+
+
+def _goes_on(inner: Reduction, outer: Reduction) -> bool:
+    """Whether the inner reduction adds nothing of its own to the outer one's number."""
+    if (inner.name, inner.kind) != (outer.name, outer.kind):
+        return False
+    start = inner.parts[1]
+    return (start.name, start.value) == (CONSTANT, 0) if inner.name == "sum" else start is outer.parts[1]
 
 
 def _uses(root: Formula) -> Counter[Formula]:
@@ -128,10 +144,16 @@ def constant(value: float) -> str:
 
 
 _SHADER_CALLS = {
-    **{name: name + "({})" for name in ("abs", "ceil", "exp", "floor", "log", "sqrt")},
+    **{name: name + "({})" for name in ("abs", "ceil", "exp", "floor", "log", "sign", "sqrt")},
     "**": "pow({}, {})", "//": "({} / {})", "clamp": "clamp({}, {}, {})", "larger": "max({}, {})", "max": "max({}, {})",
     "min": "min({}, {})", "real": "f32({})", "round_even": "round({})", "select": "select({2}, {1}, {0})",
     "shift_right": "({} >> u32({}))", "smaller": "min({}, {})", "whole": "i32({})", **BITS,
+}  # fmt: skip
+_FOUR = "four_"  # before the name of what is read or computed four at a time
+_FOUR_CALLS = {  # where numbers and vectors need different texts
+    "clamp": "clamp({}, vec4({}), vec4({}))", "larger": "max(vec4({}), vec4({}))", "max": "max(vec4({}), vec4({}))",
+    "min": "min(vec4({}), vec4({}))", "real": "vec4<f32>({})", "select": "select(vec4({2}), vec4({1}), {0})",
+    "shift_right": "({} >> vec4(u32({})))", "smaller": "min(vec4({}), vec4({}))", "whole": "vec4<i32>({})",
 }  # fmt: skip
 _SHADER_GROW = {"largest": "{name} = max({name}, {value});", "sum": "{name} += {value};"}
 
@@ -160,18 +182,23 @@ def described(kernel: Kernel, form: ShaderForm) -> Described:
     """`element(at)`, the element of y with this row-major number; by quads `four(at)`, the quad with this number."""
     calls = dict(_SHADER_CALLS)
     calls |= calls_of(kernel, lambda kind, name: _load(kind, name in form.unsigned), "$_at(u32({}))")
-    calls |= {f"four_{t.name}": f"load4_{t.name}(u32({{}}))" for t in kernel.inputs}
-    last = kernel.space[-1]
+    calls |= {f"{_FOUR}load_{t.name}": f"load4_{t.name}(u32({{}}))" for t in kernel.inputs}
+    calls |= {_FOUR + name: text for name, text in _FOUR_CALLS.items()}
+
+    def in_fours(part: Formula) -> bool:
+        return form.quads and runs_along(part, kernel.space[-1])
 
     def name_of(part: Formula) -> str:
-        runs = form.quads and isinstance(part, Read) and part.last is last
-        return part.name.replace("load_", "four_", 1) if runs else part.name
+        return _FOUR + part.name if _FOUR + part.name in calls and in_fours(part) else part.name
+
+    def begin(part: Reduction) -> str:
+        if part.kind is Kind.INDEX:
+            return "var {name}: i32 = {value};"
+        if not form.quads:
+            return "var {name} = y_t({value});"
+        return "var {name} = y_v({value});" if in_fours(part.parts[1]) else "var {name} = y_v(y_t({value}));"
 
     language = Language(functools.partial(_shader_leaf, form=form), calls)
-    begin = {
-        Kind.INDEX: "var {name}: i32 = {value};",
-        Kind.NUMBER: f"var {{name}} = y_{'v' if form.quads else 't'}({{value}});",
-    }
     syntax = Syntax(
         language, "let {name} = {value};", begin, "for (var {name} = 0; {name} < {end}; {name}++) {{", _SHADER_GROW,
         f"return {_result(kernel, form)};",
@@ -206,6 +233,8 @@ def _shader_leaf(part: Formula, in_arithmetic: bool, form: ShaderForm) -> str:
         return constant(part.value)
     if isinstance(part, Element):
         return f"vec2<u32>(params.{part.name}, params.{part.name}_high)" if form.wide else f"params.{part.name}"
+    if isinstance(part, Size) and part.fixed:
+        return constant(part.value)
     return f"params.{part.name}" if isinstance(part, Size | Real) else part.name
 
 

@@ -22,7 +22,11 @@ from webinfer.expr.formula import Formula, Operand, formula, primitive
 from webinfer.lazy_dataclass import dataclass
 
 _RESERVED = {"at", "begin", "end", "first", "from", "line", "run", "unit", "y"}  # names in the texts of kernels
-_EACH = frozenset({"+", "-", "*", "neg"})  # what languages apply to a vector and a number alike
+# What languages apply to each number of a vector.
+_EACH = frozenset({
+    *("+", "-", "*", "/", "//", "neg", "abs", "ceil", "clamp", "exp", "floor", "larger", "max", "min", "round_even"),
+    *("shift_right", "sign", "smaller", "sqrt", "real", "whole"),
+})  # fmt: skip
 real = primitive("real")  # an index as a float
 shift_right = primitive("shift_right")  # (an integer, by how many bits); the sign comes along
 whole = primitive("whole")  # a float as an index, cut towards zero; it is in the range of indices
@@ -40,7 +44,12 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size(Formula):
-    """A whole number that the kernel is given: a length, a step or a bound."""
+    """A whole number that the kernel is given: a length, a step or a bound.
+
+    One that is `fixed` stands in the text where texts are made for a model: loops over it can be unrolled.
+    """
+
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +143,11 @@ def _next_place(place: Formula, index: Formula, size: Size) -> Formula:
 def sizes(**values: int) -> tuple[Size, ...]:
     """Whole numbers by name; names are those of parameters in the kernel's text. Those that are symbols stay so."""
     return tuple(Size(name, value=float(value) if isinstance(value, int) else value) for name, value in values.items())
+
+
+def fixed_sizes(**values: int) -> tuple[Size, ...]:
+    """Whole numbers by name of which there are few: windows, dilations."""
+    return tuple(Size(name, value=float(value), fixed=True) for name, value in values.items())
 
 
 def lengths(shape: Sequence[int], **ends: int) -> tuple[Size, ...]:
@@ -253,6 +267,11 @@ def _runs(part: Formula, last: Axis, names: Sequence[str]) -> bool:
     if part.name not in _EACH and part.parts:
         return not _depends((part,), names) and not any(_depends(inner, names) for inner in part.parts)
     return part.name not in names and all(_runs(inner, last, names) for inner in part.parts)
+
+
+def runs_along(part: Formula, axis: Axis) -> bool:
+    """Whether the formula is of neighbours along this axis, read where they lie together."""
+    return any(isinstance(inner, Read) and inner.last is axis for inner in part)
 
 
 def _depends(parts: Iterable[Formula], names: Sequence[str]) -> bool:

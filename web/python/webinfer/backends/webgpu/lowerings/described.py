@@ -26,7 +26,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.expr.formula import Formula
-from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real, Reduction
+from webinfer.expr.kernel import Element, Kernel, Kind, Read, Real, Reduction, Size
 from webinfer.graph.dims import whole
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.described import kernel_of
@@ -54,22 +54,22 @@ def is_move(node: Node) -> bool:
 def lower(node: Node, target: Target) -> list[Dispatch]:
     """One dispatch of described.wgsl: by quads where whole ones lie together, else element by element.
 
-    Raises:  UnsupportedOpError for sums of 64-bit numbers, of which only the low 32 bits would count; for loops that an
-             adapter on the processor would not end
+    Raises:  UnsupportedOpError for sums of 64-bit numbers, of which only the low 32 bits would count
     """
     kernel, y = kernel_of(node), node.output
     if kernel.gives is Kind.NUMBER and y.type.dtype.itemsize == 8:
         raise UnsupportedOpError([f"{kernel.name} of {y.type.dtype}; only their low 32 bits would count"])
-    turns = _turns(kernel.value)
-    each = turns if _in_quads(kernel, _ELEMENT[kernel.gives](y.type.dtype)) else 4 * (turns + 1)
-    check_turns(each, target, f"{kernel.name} in loops")
     return [dispatch(kernel, [v for v in node.inputs if v is not None], y, target)]
 
 
 def dispatch(kernel: Kernel, inputs: Sequence[Source], y: Value, target: Target, why: str = "") -> Dispatch:
-    """described.wgsl for a kernel, on the sources that its inputs are; `why` tells people more than how it goes."""
+    """described.wgsl for a kernel, on the sources that its inputs are; `why` tells people more than how it goes.
+
+    Raises:  UnsupportedOpError for loops that an adapter on the processor would not end
+    """
     element = _ELEMENT[kernel.gives](y.type.dtype)
-    quads = _in_quads(kernel, element)
+    quads, turns = _in_quads(kernel, element), _turns(kernel.value)
+    check_turns(turns if quads else 4 * (turns + 1), target, f"{kernel.name} in loops")
     unsigned = {t.name for t, v in zip(kernel.inputs, inputs, strict=True) if source_dtype(v) in _UNSIGNED}
     form = ShaderForm(quads, element is Bits.BITS64, frozenset(unsigned))
     bindings = [read(t.name, v, _ELEMENT[t.kind](source_dtype(v))) for t, v in zip(kernel.inputs, inputs, strict=True)]
@@ -111,7 +111,7 @@ def _params(kernel: Kernel, dtype: DType, quads: bool) -> list[Param]:
             found += u32(**{part.name: bits & 0xFFFFFFFF, f"{part.name}_high": bits >> 32})
         elif isinstance(part, Real):
             found += f32(**{part.name: part.value})
-        else:
+        elif not (isinstance(part, Size) and part.fixed):
             grouped = quads and part is kernel.space[-1].extent
             found += i32(**{part.name: whole(part.value) // (4 if grouped else 1)})
     for table in kernel.tables:
