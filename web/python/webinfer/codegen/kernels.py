@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from webinfer.codegen.formulas import BITS, Language
 from webinfer.expr.formula import CONSTANT, Formula
-from webinfer.expr.kernel import Axis, Element, Kernel, Kind, Real, Reduction, Size, runs_along
+from webinfer.expr.kernel import Axis, Element, Kernel, Kind, Read, Real, Reduction, Size, runs_along
 from webinfer.lazy_dataclass import dataclass
 
 
@@ -154,7 +154,12 @@ _FOUR_CALLS = {  # where numbers and vectors need different texts
     "clamp": "clamp({}, vec4({}), vec4({}))", "larger": "max(vec4({}), vec4({}))", "max": "max(vec4({}), vec4({}))",
     "min": "min(vec4({}), vec4({}))", "real": "vec4<f32>({})", "select": "select(vec4({2}), vec4({1}), {0})",
     "shift_right": "({} >> vec4(u32({})))", "smaller": "min(vec4({}), vec4({}))", "whole": "vec4<i32>({})",
+    "bit_and": "(vec4({}) & vec4({}))", "bit_or": "(vec4({}) | vec4({}))", "bit_xor": "(vec4({}) ^ vec4({}))",
 }  # fmt: skip
+_EACH_PLACE = """fn each_$(at: vec4<i32>) -> $_v {
+    let i = vec4<u32>(at);
+    return $_v(load_$(i.x), load_$(i.y), load_$(i.z), load_$(i.w));
+}"""
 _SHADER_GROW = {"largest": "{name} = max({name}, {value});", "sum": "{name} += {value};"}
 
 
@@ -183,12 +188,15 @@ def described(kernel: Kernel, form: ShaderForm) -> Described:
     calls = dict(_SHADER_CALLS)
     calls |= calls_of(kernel, lambda kind, name: _load(kind, name in form.unsigned), "$_at(u32({}))")
     calls |= {f"{_FOUR}load_{t.name}": f"load4_{t.name}(u32({{}}))" for t in kernel.inputs}
+    calls |= {f"{_FOUR}places_{t.name}": f"each_{t.name}({{}})" for t in kernel.inputs}
     calls |= {_FOUR + name: text for name, text in _FOUR_CALLS.items()}
 
     def in_fours(part: Formula) -> bool:
         return form.quads and runs_along(part, kernel.space[-1])
 
     def name_of(part: Formula) -> str:
+        if isinstance(part, Read) and part.last is not kernel.space[-1] and in_fours(part):
+            return f"{_FOUR}places_{part.tensor.name}"
         return _FOUR + part.name if _FOUR + part.name in calls and in_fours(part) else part.name
 
     def begin(part: Reduction) -> str:
@@ -206,7 +214,9 @@ def described(kernel: Kernel, form: ShaderForm) -> Described:
     statements = Statements(syntax, kernel.value, 1, name_of)
     statements.give(kernel.value)
     head = "fn four(at: u32) -> y_v {" if form.quads else "fn element(at: u32) -> y_t {"
-    return Described("\n".join([head, *_indices(kernel), *statements.lines, "}"]))
+    text = "\n".join([head, *_indices(kernel), *statements.lines, "}"])
+    each = [_EACH_PLACE.replace("$", t.name) for t in kernel.inputs if f"each_{t.name}(" in text]
+    return Described("\n".join([*each, text]))
 
 
 def index_text(formula: Formula) -> str:

@@ -25,7 +25,7 @@ _RESERVED = {"at", "begin", "end", "first", "from", "line", "run", "unit", "y"} 
 # What languages apply to each number of a vector.
 _EACH = frozenset({
     *("+", "-", "*", "/", "//", "neg", "abs", "ceil", "clamp", "exp", "floor", "larger", "max", "min", "round_even"),
-    *("shift_right", "sign", "smaller", "sqrt", "real", "whole"),
+    *("bit_and", "bit_or", "bit_xor", "shift_right", "sign", "smaller", "sqrt", "real", "whole"),
 })  # fmt: skip
 real = primitive("real")  # an index as a float
 shift_right = primitive("shift_right")  # (an integer, by how many bits); the sign comes along
@@ -236,7 +236,16 @@ class Kernel:
 
     def copies_rows(self) -> bool:
         """Whether rows of y are rows of an input, as they are."""
-        return isinstance(self.value, Read) and self.moves_rows()
+        return isinstance(self.value, Read) and self.value.last is self.space[-1] and self.moves_rows()
+
+    def walks_as_it_lies(self) -> bool:
+        """Whether y and all that is read along its last axis are walked from end to end, together."""
+        last = self.space[-1]
+        return all(
+            isinstance(part.parts[0], Axis | Flat)
+            for part in self.value
+            if isinstance(part, Read) and part.last is last
+        )
 
     def moves_rows(self) -> bool:
         """Whether neighbours along the last axis depend on it by where they lie only, in y and in what is read.
@@ -264,13 +273,13 @@ def _runs(part: Formula, last: Axis, names: Sequence[str]) -> bool:
     if part.name == "select":
         condition, chosen, other = part.parts
         return not _depends(condition, names) and _runs(chosen, last, names) and _runs(other, last, names)
-    if part.name not in _EACH and part.parts:
+    if part.name not in _EACH and part.parts and not isinstance(part, Read):
         return not _depends((part,), names) and not any(_depends(inner, names) for inner in part.parts)
     return part.name not in names and all(_runs(inner, last, names) for inner in part.parts)
 
 
 def runs_along(part: Formula, axis: Axis) -> bool:
-    """Whether the formula is of neighbours along this axis, read where they lie together."""
+    """Whether the formula is of neighbours along this axis, which lie together where they are read."""
     return any(isinstance(inner, Read) and inner.last is axis for inner in part)
 
 

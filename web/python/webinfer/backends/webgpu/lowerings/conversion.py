@@ -27,7 +27,7 @@ from webinfer.backends.webgpu.dispatch import (
 )
 from webinfer.backends.webgpu.lowerings.described import dispatch
 from webinfer.codegen.elements import Element, bits_of, place_of
-from webinfer.codegen.prelude import f32, i32, u32
+from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import UnsupportedOpError
@@ -139,10 +139,18 @@ def ints(values: Sequence[int]) -> Literal:
 def channel_reads(
     type: TensorType, channels: int, inner: int, *names: str
 ) -> tuple[Read, list[Read], tuple[Axis, ...]]:
-    """An element of a tensor, the numbers of its channel, and the space of (outer, channel, inner)."""
-    outer, depth, size = sizes(outer=type.size // max(channels * inner, 1), channels=channels, inner=inner)
-    o, c, i = axes(o=outer, c=depth, i=size)
+    """An element of a tensor, the numbers of its channel, and the space: of (outer, channel, inner), or of as few axes
+    as the tensor can be seen with."""
+    rows, length = (1, type.size) if channels == 1 else (type.size // max(channels * inner, 1), inner)
+    outer, depth, size = sizes(outer=rows, channels=channels, inner=length)
     tables = [Tensor(name, (depth,), Kind.NUMBER) for name in names]
+    if channels > 1 and inner == 1:
+        o, c = axes(o=outer, c=depth)
+        return Tensor("x", (outer, depth), Kind.NUMBER)[o, c], [table[c] for table in tables], (o, c)
+    if channels == 1:
+        o, i = axes(o=outer, i=size)
+        return Tensor("x", (outer, size), Kind.NUMBER)[o, i], [table[0] for table in tables], (o, i)
+    o, c, i = axes(o=outer, c=depth, i=size)
     return Tensor("x", (outer, depth, size), Kind.NUMBER)[o, c, i], [table[c] for table in tables], (o, c, i)
 
 
@@ -172,20 +180,16 @@ def quantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
 
 
 def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """requantize.wgsl: the stored integers of x in the scale of y.
+    """The stored integers of x in the scale of y, rounded to the nearest with ties to even, saturated.
 
     Raises:  UnsupportedOpError if x or y has a scale for each channel
     """
-    low, high = y.type.dtype.range
-    params = (
-        *u32(count=y.type.size),
-        *f32(scale=round_to_f32(scale_of(x.type) / scale_of(y.type))),
-        *i32(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=low, high=high),
-    )
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch(
-        "requantize", {"workgroup": WORKGROUP}, (read("x", x), write("y", y)), params, groups, "another scale"
-    )
+    least, most = y.type.dtype.range
+    (scale,) = reals(scale=round_to_f32(scale_of(x.type) / scale_of(y.type)))
+    x_zero, y_zero, low, high = sizes(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=least, high=most)
+    stored, _, space = channel_reads(x.type, 1, 1)
+    value = f.clamp(whole(f.round_even(real(stored - x_zero) * scale)) + y_zero, low, high)
+    return dispatch(Kernel("rescale", (stored.tensor,), space, value, Kind.NUMBER), (x,), y, target, "another scale")
 
 
 Convert = Callable[[Value, Value, Target], Dispatch]

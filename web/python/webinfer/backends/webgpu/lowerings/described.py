@@ -98,9 +98,13 @@ _UNSIGNED = (DType.UINT32, DType.UINT64)
 
 
 def _in_quads(kernel: Kernel, element: Bits) -> bool:
-    """Whether rows can be taken four elements at a time; pairs of words can only be moved so."""
+    """Whether rows can be taken four elements at a time; pairs of words can only be moved so.
+
+    A single row ends in a whole quad, too: buffers have room for it.
+    """
     plain = element is not Bits.BITS64 or isinstance(kernel.value, Read)
-    return plain and kernel.space[-1].extent.value % 4 == 0 and kernel.moves_rows()
+    one_row = all(axis.extent.value == 1 for axis in kernel.space[:-1]) and kernel.walks_as_it_lies()
+    return plain and (one_row or kernel.space[-1].extent.value % 4 == 0) and kernel.moves_rows()
 
 
 def _params(kernel: Kernel, dtype: DType, quads: bool) -> list[Param]:
@@ -113,7 +117,7 @@ def _params(kernel: Kernel, dtype: DType, quads: bool) -> list[Param]:
             found += f32(**{part.name: part.value})
         elif not (isinstance(part, Size) and part.fixed):
             grouped = quads and part is kernel.space[-1].extent
-            found += i32(**{part.name: whole(part.value) // (4 if grouped else 1)})
+            found += i32(**{part.name: -(-whole(part.value) // (4 if grouped else 1))})
     for table in kernel.tables:
         found += i32x8(**{table.name: table.values})
     return found

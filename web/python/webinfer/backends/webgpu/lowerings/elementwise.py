@@ -20,12 +20,14 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.lowerings.conversion import (
     bits_dispatch,
     cast_dispatch,
+    channel_reads,
     dequantize_dispatch,
     is_quantized,
     on_reals,
     quantize_dispatch,
     rescale_dispatch,
 )
+from webinfer.backends.webgpu.lowerings.described import dispatch
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.quantized import quantized_product, quantized_sum
 from webinfer.codegen.elements import Element, bits_of
@@ -35,6 +37,8 @@ from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
+from webinfer.expr import formula as f
+from webinfer.expr.kernel import Kernel, Kind, Tensor, sizes
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
@@ -150,9 +154,10 @@ def _lookup(node: Node, target: Target) -> Dispatch:
         table = Literal(lookup_table(node.op.name, attrs, x.type, y.type), y.type.dtype)
     except ShapeError as error:
         raise UnsupportedOpError([str(error)]) from error
-    bindings = (read("x", x), read("table", table), write("y", y))
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("lookup", {"workgroup": WORKGROUP}, bindings, u32(count=y.type.size), groups, "256 results")
+    stored, _, space = channel_reads(x.type, 1, 1)
+    results = Tensor("results", sizes(bytes=256), Kind.NUMBER)
+    kernel = Kernel("lookup", (stored.tensor, results), space, results[f.bit_and(stored, 255)], Kind.NUMBER)
+    return dispatch(kernel, (x, table), y, target, "256 results")
 
 
 def _access(sizes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Access:
