@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.tasks import zero_shot_models
 
 from e2e_tests.pages import DemoPage
 from e2e_tests.test_sources import well_made
@@ -96,4 +97,35 @@ def test_a_text_classifier_of_the_user_s_runs_with_names_of_its_classes(demo: Op
     while result["categories"][0]["label"] != "short":  # of what was typed before
         result = page.wait_for_result(after=result["count"])
     assert result["categories"][0]["score"] > 0.9
+    well_made(page)
+
+
+def test_labels_of_the_user_s_are_compared_with_a_picture(demo: Open, tmp_path: Path) -> None:
+    page = demo("?backend=wasm", path="/zero-shot-image-classification")
+    page.wait_for("model", lambda: page.text("#backend") == "No model is open.")
+    files = {"tokenizer": zero_shot_models.TOKENIZER, "model": zero_shot_models.clip()}
+    page.page.get_by_label("Labels, separated by commas").fill("red, blue, green")
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        page.page.set_input_files(f"[data-file={name}]", tmp_path / name)
+    result = page.wait_for_result()
+    assert {row["label"] for row in result["categories"]} == {"red", "green", "blue"}
+    assert sum(row["score"] for row in result["categories"]) == pytest.approx(1, abs=1e-4)
+    well_made(page)
+
+
+def test_labels_of_the_user_s_are_compared_with_a_text(demo: Open, tmp_path: Path) -> None:
+    page = demo("?backend=wasm", path="/zero-shot-classification")
+    page.wait_for("model", lambda: page.text("#backend") == "No model is open.")
+    files = {"tokenizer": zero_shot_models.TOKENIZER, "model": zero_shot_models.entails()}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        page.page.set_input_files(f"[data-file={name}]", tmp_path / name)
+    result = page.wait_for_result()
+    assert {row["label"] for row in result["categories"]} == {"travel", "cooking", "politics"}
+    page.page.get_by_label("Labels, separated by commas").fill("red, blue")
+    page.page.get_by_label("Labels, separated by commas").blur()
+    while {row["label"] for row in result["categories"]} != {"red", "blue"}:
+        result = page.wait_for_result(after=result["count"])
+    assert result["categories"][0]["label"] == "blue"  # the vector of blue has the most of the last class
     well_made(page)

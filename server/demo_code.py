@@ -71,8 +71,12 @@ def _kind(demo: Demo) -> str:
 def _arguments(demo: Demo, options: Mapping[str, object], own: str = "") -> str:
     """Of the pipeline; `own` is the variable that holds the user's file, else it is read by its name."""
     model = repr(demo.model) if demo.model else own or '"model.onnx"'
-    beside = [file.name for file in demo.files if file.name != "model"]
-    files = [f"{name}={name}" if own else f'{name}=open("{name}.txt", "rb").read()' for name in beside]
+    beside = [file for file in demo.files if file.name != "model" and not file.optional]
+    files = [
+        f"{file.name}={file.name}" if own else f'{file.name}=open("{file.name}{file.accept}", "rb").read()'
+        for file in beside
+    ]
+    options = {**options, **({demo.labels: list(demo.usual_labels)} if demo.usual_labels else {})}
     arguments = [repr(demo.task), model, *files, *(f"{name}={value!r}" for name, value in options.items())]
     return "".join(f"\n    {one}," for one in arguments).replace("'", '"') + "\n"
 

@@ -39,6 +39,7 @@ class OwnFile:
     says: str  # which files fit
     accept: str  # of the file dialogue
     usual: str = ""  # a file of the manifest or of a package that stands in for it
+    optional: bool = False  # lines of Python on the page leave it out
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Demo:
     sample_says: str
     model: str = ""  # "": no package has one, the user opens a file
     files: tuple[OwnFile, ...] = ()  # that the user may open
-    labels: bool = False  # whether the user may name the classes: `labels` of the task's `create`
+    labels: str = ""  # the option of the task's `create` by which the user names classes, where there is one
+    usual_labels: tuple[str, ...] = ()  # that the page opens with
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
     line_says: str = ""  # what the line over a recording's waveform is
     examples: Mapping[str, str] = field(default_factory=dict)  # further files of the manifest, and what each shows

@@ -13,12 +13,13 @@ from typing import Any
 from build_scripts.errors import BuildError
 from build_scripts.judge.apart import environment_step, python_of
 from build_scripts.paths import BUILD, ENGINE
-from build_scripts.steps import run_steps
+from build_scripts.steps import Step, run_steps
 
 ENVIRONMENT = BUILD / "judges" / "exporters"
 SCRIPT = Path(__file__).with_name("exported_answers.py")
 REQUIREMENTS = (
     "torch", "timm", "onnx", "onnxscript", "onnxruntime", "skl2onnx", "scikit-learn", "numpy", "wasmtime", "jinja2",
+    "transformers", "pillow",
 )  # fmt: skip
 # what is not a model's fault here: it cannot be built so small, its own exporter refuses it, or it is larger than asked
 LEFT_OUT = ("does not run", "not fitted", "not exported", "too large")
@@ -32,7 +33,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="the limit of one model")
     parser.add_argument("--output", type=Path, help="a line of JSON a model; goes on where an earlier run has stopped")
     options = parser.parse_args(argv)
-    run_steps([environment_step("exporters", "install PyTorch and scikit-learn apart", ENVIRONMENT, REQUIREMENTS)])
+    run_steps([pytorch_step()])
     output = (options.output or BUILD / "judges" / f"{options.kind}.jsonl").resolve()
     arguments = [options.kind, output, ENGINE.parent, options.seconds, options.most]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}  # a team of threads does not survive the fork of a model's process
@@ -41,6 +42,11 @@ def run(argv: list[str]) -> int:
         raise BuildError(f"{SCRIPT.name} ended with {done.returncode}")
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     return told(rows)
+
+
+def pytorch_step() -> Step:
+    """Installs what models are exported with; `judge tasks` has its zero-shot models from there too."""
+    return environment_step("exporters", "install PyTorch and scikit-learn apart", ENVIRONMENT, REQUIREMENTS)
 
 
 def told(rows: list[dict[str, Any]]) -> int:

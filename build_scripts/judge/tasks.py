@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import decoded, faces, films, tasks_in_page, whole_pictures, words, yolo_heads
+from build_scripts.judge import decoded, faces, films, tasks_in_page, whole_pictures, words, yolo_heads, zero_shot
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
@@ -32,7 +32,7 @@ NEAR_MATRIX = 1e-4  # of a face's distance
 LIMIT_S, A_PHOTO_S = 600, 20
 GESTURES = MODELS / "gesture_recognizer.task"
 GEOMETRY = ENGINE / "tasks" / "face_geometry.py"
-GROUPS = ("faces", "photos", "films", "decoded", *words.JUDGES)
+GROUPS = ("faces", "photos", "films", "decoded", "zero-shot", *words.JUDGES)
 PHOTOS = ("people", "street")  # packages whose photos faces are looked for in, besides
 
 Array = np.ndarray[Any, Any]
@@ -59,8 +59,7 @@ def run(argv: list[str]) -> int:
         groups = [options.only] if options.only else () if paged else GROUPS
         rows = []
         if paged:
-            photos = [photo for photo in _photos(options.images) if photo.suffix != ".webp"]  # the others' copies
-            rows += tasks_in_page.rows(Path(name), photos, options.page)
+            rows += tasks_in_page.rows(Path(name), _originals(options.images), options.page)
         if "faces" in groups:
             rows += _face_rows(Path(name), options.images, options.backend)
         if "photos" in groups:
@@ -73,6 +72,8 @@ def run(argv: list[str]) -> int:
             rows += decoded.rows(_photos(options.images), options.backend)
             rows += whole_pictures.rows(_photos(options.images), options.backend)
             rows += yolo_heads.rows(_photos(options.images), options.backend)
+        if "zero-shot" in groups:
+            rows += asyncio.run(zero_shot.rows(Path(name), _originals(options.images), options.backend))
         if told := [group for group in groups if group in words.JUDGES]:
             rows += asyncio.run(words.rows(Path(name), options.backend, told))
     widths = [2 + max(len(text) for text in texts) for texts in ([r.task for r in rows], [r.sample for r in rows])]
@@ -93,6 +94,11 @@ def _photos(images: Path) -> list[Path]:
     if not photos:
         raise BuildError(f"{images} holds no photos (.jpg, .png, .bmp, .webp)")
     return photos
+
+
+def _originals(images: Path) -> list[Path]:
+    """Photos without those in WebP, which are the others' copies."""
+    return [photo for photo in _photos(images) if photo.suffix != ".webp"]
 
 
 def _face_rows(folder: Path, images: Path, backend: str) -> list[Row]:

@@ -11,7 +11,8 @@ from typing import Any
 from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError, WebinferError
 from webinfer.lazy_dataclass import dataclass
-from webinfer.tasks import TASKS, pipeline
+from webinfer.tasks import GIVEN_MODEL_TASKS, TASKS, pipeline, task_class
+from webinfer.tasks.base import Task
 from webinfer.tasks.names import task_name
 
 
@@ -38,6 +39,7 @@ TASK_VERBS = (
     TaskVerb("filetype", "file-type", "detect the types of files"),
 )
 STANDARD_INPUT = "-"
+ALL_TASKS = sorted((*TASKS, *GIVEN_MODEL_TASKS))
 
 
 def add_task_verbs(verbs: Any) -> None:
@@ -46,7 +48,7 @@ def add_task_verbs(verbs: Any) -> None:
         if row.task in TASKS:
             _add(verbs.add_parser(row.verb, help=row.text, description=row.text), row.task)
     text = "run any task by its name"
-    sub = verbs.add_parser("task", help=text, description=f"{text}: {', '.join(sorted(TASKS))}")
+    sub = verbs.add_parser("task", help=text, description=f"{text}: {', '.join(ALL_TASKS)}")
     sub.add_argument("task", help="the task's name, here or at Hugging Face or in MediaPipe")
     _add(sub, None)
 
@@ -74,13 +76,13 @@ async def run_task(args: argparse.Namespace) -> int:
     """Runs the task on each source; 0, or 2 if a source could not be read. The others are still run."""
     from webinfer.pipelines import Batch, Results
 
-    name = task_name(args.task, TASKS)
+    name = task_name(args.task, ALL_TASKS)
     options = dict(option_of(text) for text in args.set)
     if args.min_score is not None:
         options["min_score"] = args.min_score
     found, status = Batch(), 0
     with await pipeline(name, args.task_model, backend=args.backend, **options) as task:
-        for source in _sources(args.sources, TASKS[name].takes):
+        for source in _sources(args.sources, task_class(name)):
             try:
                 answer = await task(source)
             except WebinferError as error:
@@ -97,13 +99,14 @@ async def run_task(args: argparse.Namespace) -> int:
     return status
 
 
-def _sources(given: list[str], takes: str) -> list[Any]:
-    """The sources as the task takes them; all texts are one."""
-    if takes == "text":
+def _sources(given: list[str], task: type[Task[Any]]) -> list[Any]:
+    """The sources as the task takes them; all texts are one for a task that reads several at once."""
+    if task.takes == "text":
         texts = [
             line for text in given for line in (sys.stdin.read().splitlines() if text == STANDARD_INPUT else [text])
         ]
-        return [[text for text in texts if text.strip()]]
+        texts = [text for text in texts if text.strip()]
+        return [texts] if task.reads_several else [*texts]
     return [sys.stdin.buffer.read() if source == STANDARD_INPUT else source for source in given]
 
 

@@ -30,12 +30,12 @@ from webinfer.language.generator import TextGenerator
 from webinfer.language.pretokenizer import split
 from webinfer.language.sampling import Sampling, Stop
 from webinfer.language.template import ChatTemplate
-from webinfer.language.tokenizer import _LETTERS, Tokenizer
+from webinfer.language.tokenizer import BYTE_LETTERS, Tokenizer
 from webinfer.ops.language import MAX_ROWS, BlockType
 
 NAMED = ["<|im_start|>", "<|im_end|>"]
 MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 w", "\u0120w o", "a b", "b a"]
-WORDS = [*NAMED, *_LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
+WORDS = [*NAMED, *BYTE_LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
 FACTS: dict[str, Any] = {
     "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.tokens": WORDS,
     "tokenizer.ggml.token_type": [3, 3, *[1] * (len(WORDS) - 2)], "tokenizer.ggml.merges": MERGES,
@@ -106,7 +106,7 @@ def test_bytes_are_the_letters_of_gpt_2() -> None:
     """What Latin-1 can print stands for itself, all else for the characters from 256 on, in order."""
     others = iter(range(256, 512))
     want = [chr(byte if chr(byte).isprintable() and byte not in (32, 160) else next(others)) for byte in range(256)]
-    assert want == _LETTERS
+    assert want == BYTE_LETTERS
 
 
 def test_the_first_token_has_bytes_and_numbers_beyond_the_last_have_none() -> None:

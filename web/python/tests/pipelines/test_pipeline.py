@@ -178,7 +178,7 @@ def test_a_name_that_nobody_knows_is_answered_with_the_nearest(wrong, said) -> N
         wrong()
 
 
-@pytest.mark.parametrize("name", ["depth-estimation", "text-classification"])
+@pytest.mark.parametrize("name", ["depth-estimation", "text-classification", "zero-shot-image-classification"])
 def test_a_task_without_a_model_of_its_own_says_that_it_needs_one(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} has no model.* of its own; give model"):
         _ = webinfer.pipeline(name).task

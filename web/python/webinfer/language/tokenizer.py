@@ -26,8 +26,8 @@ def _byte_letters() -> list[str]:
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
 
 
-_LETTERS = _byte_letters()
-_BYTES = {letter: byte for byte, letter in enumerate(_LETTERS)}
+BYTE_LETTERS = _byte_letters()
+_BYTES = {letter: byte for byte, letter in enumerate(BYTE_LETTERS)}
 
 
 def merge_symbols(symbols: Sequence[str], rank: Rank) -> list[str]:
@@ -139,7 +139,7 @@ class Tokenizer:
         return known
 
     def _merge_bytes(self, piece: str) -> list[int]:
-        letters = "".join(letter for byte in piece.encode() if (letter := _LETTERS[byte]) in self.ids)
+        letters = "".join(letter for byte in piece.encode() if (letter := BYTE_LETTERS[byte]) in self.ids)
         if self._takes_whole and letters in self.ids:
             return [self.ids[letters]]
         return [self.ids[part] for part in merge_symbols(letters, self._rank) if part in self.ids]

@@ -12,7 +12,7 @@ from webinfer.host.progress_bar import shown
 from webinfer.pipelines.results import Batch, Results
 from webinfer.pipelines.sources import Source, camera_of, eight_bits, frames_of, is_video, read, sources_of
 
-UNITS = {"picture": "pictures", "audio": "recordings"}  # of progress, by what a task takes
+UNITS = {"picture": "pictures", "audio": "recordings", "text": "texts"}  # of progress, by what a task takes
 
 
 async def answered(task: Any, source: Any, options: dict[str, Any]) -> Results | Batch:
@@ -24,6 +24,8 @@ async def answered(task: Any, source: Any, options: dict[str, Any]) -> Results |
     options.pop("progress", None)
     _check_options(task, options)
     sources, several = sources_of(source, task.takes)
+    if task.takes == "text" and isinstance(source, list) and not task.reads_several:
+        sources, several = [Source("text", text) for text in source], True
     if not several:
         return await _one(task, sources[0], options)
     found = Batch()

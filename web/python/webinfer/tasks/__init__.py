@@ -87,6 +87,8 @@ __all__ = [
     "TextLine",
     "TextReader",
     "VoiceActivityDetector",
+    "ZeroShotClassifier",
+    "ZeroShotImageClassifier",
     "pipeline",
 ]
 
@@ -108,6 +110,8 @@ GIVEN_MODEL_TASKS = {
     "gesture-recognition": ("webinfer.tasks.gesture_recognizer", "GestureRecognizer"),
     "image-embedding": ("webinfer.tasks.image_embedder", "ImageEmbedder"),
     "text-classification": ("webinfer.tasks.text_classifier", "TextClassifier"),
+    "zero-shot-classification": ("webinfer.tasks.zero_shot_classifier", "ZeroShotClassifier"),
+    "zero-shot-image-classification": ("webinfer.tasks.zero_shot_image_classifier", "ZeroShotImageClassifier"),
 }
 
 if TYPE_CHECKING:
@@ -115,6 +119,8 @@ if TYPE_CHECKING:
     from webinfer.tasks.gesture_recognizer import GestureRecognizer, HandGesture
     from webinfer.tasks.image_embedder import ImageEmbedder, ImageEmbedding
     from webinfer.tasks.text_classifier import TextClassifier
+    from webinfer.tasks.zero_shot_classifier import ZeroShotClassifier
+    from webinfer.tasks.zero_shot_image_classifier import ZeroShotImageClassifier
 else:
 
     def __getattr__(name: str) -> Any:
@@ -240,6 +246,16 @@ if TYPE_CHECKING:
         model: Any = None,
         **options: Any,
     ) -> Pipeline[VoiceActivityDetector]: ...
+    @overload
+    def pipeline(
+        task: Literal["zero-shot-classification", "zero-shot-classifier"], model: Any = None, **options: Any
+    ) -> Pipeline[ZeroShotClassifier]: ...
+    @overload
+    def pipeline(
+        task: Literal["zero-shot-image-classification", "zero-shot-image-classifier"],
+        model: Any = None,
+        **options: Any,
+    ) -> Pipeline[ZeroShotImageClassifier]: ...
     @overload
     def pipeline(task: str, model: Any = None, **options: Any) -> Any: ...
 

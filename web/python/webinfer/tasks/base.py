@@ -157,6 +157,7 @@ class Task(Closing, LoopLocked, ABC, Generic[Found]):
     name: ClassVar[str]  # by which pages and `models.registry` know the task
     takes: ClassVar[str]  # what `run` is given: "picture", "audio", "text" or "bytes"
     result: ClassVar[ResultSchema]
+    reads_several: ClassVar[bool] = False  # whether a list of texts is one run
     extension: ClassVar[str] = ""  # of the plans of its models (session.plan_cache)
 
     recipe: TaskRecipe | None = None  # what it was created from

@@ -25,7 +25,8 @@ ALIASES = {
     "gesture-recognizer": "gesture-recognition",
     "depth-estimator": "depth-estimation", "image-embedder": "image-embedding",
     "image-feature-extraction": "image-embedding", "text-classifier": "text-classification",
-    "sentiment-analysis": "text-classification",
+    "sentiment-analysis": "text-classification", "zero-shot-classifier": "zero-shot-classification",
+    "zero-shot-image-classifier": "zero-shot-image-classification",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -23,13 +23,16 @@ STORED = {DType.UINT8: 0, DType.INT8: 128}  # what a stored 0 lies above the lea
 
 
 async def opened(
-    source: Any, keep_aspect: bool, backend: str | Sequence[str], progress: Progress | None, host: Host | None
-) -> tuple[Session, InputSpec, PictureFeeder]:
+    source: Any, keep_aspect: bool, backend: str | Sequence[str], progress: Progress | None, host: Host | None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> tuple[Session, InputSpec, PictureFeeder]:  # fmt: skip
     """A session of a model that takes PICTURE first, warm, and what brings pictures to it, stretched or fitted in.
+
+    `shapes` are those of `webinfer.load`.
 
     Raises:  what `webinfer.load` raises
     """
-    session = await load(source, backend=backend, progress=progress, host=host or current())
+    session = await load(source, backend=backend, progress=progress, shapes=shapes, host=host or current())
     with closed_on_error(session):
         _, height, width, _ = session.inputs[0].shape
         feeder = await PictureFeeder.create(session)

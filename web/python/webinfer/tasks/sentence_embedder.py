@@ -64,6 +64,7 @@ class SentenceEmbedder(Task[Embedding]):
 
     name = "sentence-embedding"
     takes = "text"
+    reads_several = True
     extension = MEANING
     result = ResultSchema(
         "vectors", "sentences", "Sentences", "Sentence",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from unicodedata import category, normalize
 
 from webinfer.errors import InputError
@@ -16,36 +16,64 @@ _CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x
 _ASCII_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class _Letters(dict[int, str]):
-    """What stands for a character, by its number: itself in lower case, itself between spaces, a space, or nothing."""
+class Letters(dict[int, str]):
+    """What stands for a character, by its number: itself in lower case, itself between spaces, a space, or nothing.
+
+    Which of BERT's rules hold: lower case, no accents (of text in NFD), no control characters, Chinese characters
+    apart, punctuation apart.
+    """
+
+    def __init__(self, lower: bool, strips: bool, cleans: bool, chinese: bool, punctuation: bool) -> None:
+        super().__init__()
+        self._lower, self._strips, self._cleans = lower, strips, cleans
+        self._chinese, self._punctuation = chinese, punctuation
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
         kind = category(letter)
-        if letter in "\t\n\r":
+        if self._cleans and letter in "\t\n\r":
             found = " "
-        elif code in (0, 0xFFFD) or kind in ("Cc", "Cf", "Co", "Cs", "Mn"):
+        elif (self._cleans and (code in (0, 0xFFFD) or kind in ("Cc", "Cf", "Co", "Cs"))) or (
+            self._strips and kind == "Mn"
+        ):
             found = ""
-        elif letter.isspace():
+        elif self._cleans and letter.isspace():
             found = " "
-        elif kind[0] == "P" or (33 <= code < 127 and letter not in _ASCII_LETTERS) or _is_chinese(code):
+        elif (self._punctuation and _is_punctuation(letter)) or (self._chinese and _is_chinese(code)):
             found = f" {letter} "
         else:
-            found = letter.lower()
+            found = letter.lower() if self._lower else letter
         self[code] = found
         return found
+
+
+def _is_punctuation(letter: str) -> bool:
+    return category(letter)[0] == "P" or ("!" <= letter <= "~" and letter not in _ASCII_LETTERS)
 
 
 def _is_chinese(code: int) -> bool:
     return any(first <= code <= last for first, last in _CHINESE)
 
 
-_LETTERS = _Letters()
+_LETTERS = Letters(True, True, True, True, True)
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text: in lower case, without accents; each punctuation mark and Chinese character is one."""
     return normalize("NFD", text).translate(_LETTERS).split()
+
+
+def longest_pieces(word: str, numbers: Mapping[str, int], inside: str, longest: int) -> list[int]:
+    """The longest piece first, then the longest of the rest, named with `inside` before; none where that is not all."""
+    found, start, end = list[int](), 0, len(word)
+    while start < len(word) <= longest:
+        number = numbers.get(f"{inside}{word[start:end]}" if start else word[:end])
+        if number is not None:
+            found.append(number)
+            start, end = end, len(word)
+        elif (end := end - 1) == start:
+            break
+    return found if start == len(word) else []
 
 
 class WordPieces:
@@ -74,17 +102,7 @@ class WordPieces:
         return [*numbers[: most - 1], self._numbers[LAST]]
 
     def _pieces(self, word: str) -> list[int]:
-        """The longest piece first, then the longest of the rest; a word that cannot be put together is unknown."""
-        found, start, end = list[int](), 0, len(word)
-        while start < len(word) <= LONGEST:
-            number = self._numbers.get(f"##{word[start:end]}" if start else word[:end])
-            if number is not None:
-                found.append(number)
-                start, end = end, len(word)
-            elif (end := end - 1) == start:
-                break
-        if start < len(word):
-            found = [self._numbers[UNKNOWN]]
+        found = longest_pieces(word, self._numbers, "##", LONGEST) or [self._numbers[UNKNOWN]]
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         self._kept[word] = found

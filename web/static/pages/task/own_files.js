@@ -50,7 +50,8 @@ export class OwnFiles {
     } catch (error) {
       return this.#refuse({ code: error.code ?? "download", message: error.message });
     }
-    const labels = document.querySelector("[data-labels]")?.value.split(",").map((label) => label.trim()).filter(Boolean) ?? [];
-    this.#open({ files: { ...this.#files }, ...(labels.length ? { labels } : {}) });
+    const field = document.querySelector("[data-labels]");
+    const labels = field?.value.split(",").map((label) => label.trim()).filter(Boolean) ?? [];
+    this.#open({ files: { ...this.#files }, options: labels.length ? { [field.dataset.labels]: labels } : {} });
   }
 }

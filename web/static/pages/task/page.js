@@ -223,11 +223,11 @@ const own = new OwnFiles({
   settings,
   report: (message) => progress.show(message),
   refuse: (error) => troubles.show(error),
-  open: ({ files, labels }) => {
+  open: ({ files, options: more }) => {
     const told = byId("model");
     if (told && !told.querySelector("[value='']")) told.add(new Option("Your file", ""));
     if (told) told.value = "";
-    options = labels ? { ...options, labels } : options;
+    options = { ...options, ...more };
     select({ files, options, model: "" }, "model", null);
   },
 });
