@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 from tests.importers.tflite_writer import Writer
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
@@ -42,6 +43,44 @@ def cached(past: int, new: int = 1) -> dict[str, Any]:
     return {"ids": DRAW.integers(0, WORDS, (1, new)), **cache}
 
 
+def columns() -> bytes:
+    """Products whose columns are of an open number: of a weight and data, and of data alone, with softmax between."""
+    w = DRAW.normal(size=(6, 24)).astype("f4")
+    nodes = [
+        helper.make_node("MatMul", ["w", "x"], ["a"]),
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["t", "x"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["a", "p"], ["y"]),
+    ]
+    return saved(nodes, {"x": [24, "n"]}, ["a", "s", "y"], w=w)
+
+
+def halves() -> bytes:
+    """Attention in float16 whose keys and values grow, the scale a number of its own."""
+    float16, nodes = TensorProto.FLOAT16, list[Any]()
+    for new, past in (("k", "keys"), ("v", "values")):
+        nodes.append(helper.make_node("Concat", [past, new], [f"all_{past}"], axis=2))
+    nodes += [
+        helper.make_node("Transpose", ["all_keys"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "t"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["scaled"]),
+        helper.make_node("Softmax", ["scaled"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "all_values"], ["y"]),
+    ]
+    shapes = {name: (float16, [1, 2, 1, 16]) for name in "qkv"}
+    shapes |= {name: (float16, [1, 2, "n", 16]) for name in ("keys", "values")}
+    model = onnx.load_from_string(saved(nodes, shapes, ["y", "all_keys", "all_values"], scale=np.array(0.25, "f2")))
+    for end in model.graph.output:
+        end.type.tensor_type.elem_type = float16
+    return bytes(model.SerializeToString())
+
+
+def grown(past: int) -> dict[str, Any]:
+    sizes = {"q": 1, "k": 1, "v": 1, "keys": past, "values": past}
+    return {name: DRAW.normal(size=(1, 2, size, 16)).astype("f2") for name, size in sizes.items()}
+
+
 def regimes(session: webinfer.Session) -> int:
     return len(session._live._open_plans.executors())
 
@@ -67,6 +106,8 @@ SWEEPS: dict[str, tuple[bytes, list[dict[str, Any]], int]] = {
     "batches": (encoder(), [sentence(t, b) for t, b in ((20, 2), (9, 3), (33, 5), (17, 2), (12, 7), (25, 3))], 1),
     "decoder": (decoder(), [cached(p) for p in (1, 2, 3, 4, 5, 8, 9, 31, 32, 33, 60, 127, 7)], 2),
     "prompts": (decoder(), [cached(p, n) for p, n in ((5, 4), (9, 12), (20, 9), (40, 33), (7, 20))], 3),
+    "columns": (columns(), [{"x": DRAW.normal(size=(24, n)).astype("f4")} for n in (3, 5, 8, 9, 12, 33, 64)], 4),
+    "float16": (halves(), [grown(p) for p in (2, 3, 5, 8, 9, 17, 32, 33, 60)], 2),
     "pictures": (pictures(), [picture(h, w) for h, w in ((64, 64), (96, 80), (61, 97), (128, 32), (99, 40))], 4),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from webinfer.backends.wasm.builder import Builder
+from webinfer.backends.wasm.builder import SKIP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings.constants import expand_constant
 from webinfer.dtypes import DType
@@ -25,7 +25,7 @@ def builder() -> Builder:
 
 
 def test_every_kernel_tells_what_it_writes() -> None:
-    assert not [name for name, kernel in KERNELS.items() if kernel.writes is None]
+    assert [name for name, kernel in KERNELS.items() if kernel.writes is None] == [SKIP]  # which writes nothing
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.dims import has_size, whole
 from webinfer.graph.ir import Constant, Node, SizeConstant, TensorType, Value
-from webinfer.ops.movement import strided_copies
+from webinfer.ops.movement import RESHAPE, strided_copies
 
 _MAX_ELEMENTS = 1024
 _MAX_REAL = 64  # of float32: scales of sizes, never weights
@@ -60,7 +60,7 @@ def fold(node: Node, floats: bool = False) -> Value | None:
     """The node's result as a constant, or None if it is not small work on constants (`floats`: of float32 too)."""
     y = node.outputs[0].type
     if len(node.outputs) != 1 or has_size(y.shape) or not _is_small(y, floats):
-        return None
+        return _reshaped(node) if node.op is RESHAPE and y.dtype is DType.FLOAT16 else None
     inputs: list[Value] = []
     for value in node.inputs:
         if value is None or value.constant is None or value.constant.sparsity is not None:
@@ -89,6 +89,15 @@ def fold(node: Node, floats: bool = False) -> Value | None:
         return None  # overflow is left to the kernels, which wrap as TFLite's do
     data = struct.pack(f"<{len(numbers)}{y.dtype.letter}", *numbers)
     return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
+
+
+def _reshaped(node: Node) -> Value | None:
+    """A few float16 numbers in another shape: what is no arithmetic needs no type to compute in."""
+    constant, y = node.required_input(0).constant, node.output
+    if constant is None or constant.sparsity is not None or constant.stored is not y.type.dtype:
+        return None
+    small = not has_size(y.type.shape) and y.type.size <= _MAX_REAL
+    return Value(y.name, y.type, Constant(constant.data, y.type.dtype)) if small else None
 
 
 def _fold_sizes(node: Node, inputs: list[Value], y: TensorType) -> Value | None:

@@ -58,7 +58,8 @@ def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = Fals
     `direct`: the product is one of include/matrix_tile.h, which cuts a last panel of up to 4 columns.
     """
     rows, columns = _rows_columns(tile)
-    panels, pixels = -(-co // columns), typical_rows(pixels)
+    co, pixels = typical_rows(co), typical_rows(pixels)
+    panels = -(-co // columns)
     cut = direct and rows >= MIN_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
     return -(-pixels // rows) * rows * (panels - (1 - CUT_PANEL) * cut) * columns / share
 
