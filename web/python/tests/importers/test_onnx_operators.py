@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.importers.contributed_runs import RUNS as CONTRIBUTED
 from tests.importers.int8_range import int8_ends
 from tests.importers.learned_runs import RUNS as LEARNED
 
@@ -224,12 +225,15 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         np.array([[7, 0], [3, 3]]), _real(9, 4), _whole("uint8", 9, 2)], [], {"block_size": 16, "bits": 4}),
     "rows of a table of bytes": ("com.microsoft.GatherBlockQuantized", [_whole("uint8", 9, 32),
         np.array([7, 0, 3]), _real(9, 2)], [], {"block_size": 16, "bits": 8}),
+    "means of windows beyond the end, which count padding of 0": ("AveragePool", [_real(1, 2, 3, 2)], [],
+        {"kernel_shape": [7, 4], "strides": [7, 4], "ceil_mode": 1, "count_include_pad": 1}),
+    **CONTRIBUTED,
     **LEARNED,
 }  # fmt: skip
 _OUTPUTS = {
     "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
     "MaxPool": 2, "Unique": 4, "TreeEnsembleClassifier": 2, "LinearClassifier": 2, "SVMClassifier": 2,
-    "EmbedLayerNormalization": 2,
+    "EmbedLayerNormalization": 2, "LinearAttention": 2, "LinearAttentionGate": 2, "CausalConvWithState": 2,
     "packed attention, a mask of pairs, a past": 2, "packed attention, a past, none ahead": 2,
 }  # fmt: skip
 
@@ -239,11 +243,14 @@ def _case(name: str) -> Case:
     operator, inputs, constants, attributes = RUNS[name]
     domain, _, kind = operator.rpartition(".")
     given = {f"x{i}": array for i, array in enumerate(inputs) if array is not None}
-    held = [numpy_helper.from_array(np.asarray(a), f"c{i}") for i, a in enumerate(constants)]
+    held = [numpy_helper.from_array(np.asarray(a), f"c{i}") for i, a in enumerate(constants) if a is not None]
     outputs = [f"y{i}" for i in range(_OUTPUTS.get(name, _OUTPUTS.get(kind, 1)))]
     node = helper.make_node(
         kind,
-        [*("" if a is None else f"x{i}" for i, a in enumerate(inputs)), *(t.name for t in held)],
+        [
+            *("" if a is None else f"x{i}" for i, a in enumerate(inputs)),
+            *("" if a is None else f"c{i}" for i, a in enumerate(constants)),
+        ],
         outputs,
         domain=domain,
         **attributes,

@@ -245,6 +245,30 @@ def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value
     return join_heads(op, y) if flat else y
 
 
+def _sectioned_rotary(op: Operation) -> Value:
+    """Rotation by three positions a token (time, height, width), each of which gives a part of the angles."""
+    x, places, sections = op.value(0), op.value(1), op.wholes("mrope_section") or ()
+    half, flat = op.value(2).type.shape[-1], x.type.rank == 3
+    if op.whole("is_packed_batching", 0) or op.real("scale", 1.0) != 1.0:
+        op.refuse("packed batches or a scale")
+    if len(sections) != 3 or min(sections) < 0 or sum(sections) != half or places.type.rank != 3:
+        op.fail(f"sections {sections} of {half} angles at {places.type.shape}")
+    parts = split_heads(op, x, op.whole("num_heads", 0) or x.type.shape[2] // (2 * half)) if flat else x
+    if op.whole("mrope_layout", 0):
+        streams = [i % 3 if i < 3 * sections[i % 3] else 0 for i in range(half)]
+    else:
+        streams = [0] * sections[0] + [1] * sections[1] + [2] * sections[2]
+    own = op.constant([float(streams[i % half] == i // half) for i in range(3 * half)], DType.FLOAT32, (3, 1, 1, half))
+    waves = []
+    for key in (2, 3):
+        wave = op.emit(gather.GATHER, [op.value(key), places], gather.GatherAttrs(0))
+        wave = op.binary(ew.MUL, wave, op.cast(own, wave.type.dtype))
+        wave = op.emit(red.REDUCE_SUM, [wave], red.ReduceAttrs((0,), False))
+        waves.append(op.reshape(wave, (wave.type.shape[0], 1, *wave.type.shape[1:])))
+    y = rotated(op, parts, waves[0], waves[1], 2 * half, bool(op.whole("interleaved", 0)))
+    return join_heads(op, y) if flat else y
+
+
 def _packed(op: Operation) -> list[Value]:
     """com.microsoft's Attention: one product makes queries, keys and values; behind it the keys and values so far."""
     if op.whole("do_rotary", 0) or op.whole("past_present_share_buffer", 0):
@@ -266,15 +290,21 @@ def _packed(op: Operation) -> list[Value]:
         heads.k, heads.v = (op.concat([op.row(past, 0, i), new], 2) for i, new in enumerate((heads.k, heads.v)))
     logits = biased(op, scores(op, heads), before)
     if op.optional(3) is not None:
-        logits = op.binary(ew.ADD, logits, _mask_of(op, op.value(3), x.type.shape[0], heads.k.type.shape[2]))
-    return [join_heads(op, attend(op, logits, heads.v)[0]), op.stack([heads.k, heads.v])][: len(op.info.outputs)]
+        logits = op.binary(ew.ADD, logits, mask_bias(op, op.value(3), x.type.shape[0], heads.k.type.shape[2]))
+    y = join_heads(op, attend(op, logits, heads.v)[0])
+    # values wider than keys have no such list of both
+    return [y, op.stack([heads.k, heads.v])] if len(op.info.outputs) > 1 else [y]
 
 
-def _mask_of(op: Operation, mask: Value, n: int, keys: int) -> Value:
+def mask_bias(op: Operation, mask: Value, n: int, keys: int) -> Value:
     """0 where a key counts, else `mask_filter_value`: by its number, or as yes or no for each key, or query and key."""
     shape, away = mask.type.shape, op.real("mask_filter_value", -10000.0)
-    if shape == (n,):
-        yes = op.binary(ew.LESS, op.constant(range(keys), DType.INT32, (1, keys)), op.reshape(mask, (n, 1)))
+    if shape in ((n,), (2 * n,), (3 * n + 2,)):  # the end of each row; with 2 n, its start too; 3 n + 2 begin alike
+        columns = op.constant(range(keys), DType.INT32, (1, keys))
+        yes = op.binary(ew.LESS, columns, op.reshape(op.cut(mask, 0, 0, n), (n, 1)))
+        if shape == (2 * n,):
+            start = op.reshape(op.cut(mask, 0, n, n), (n, 1))
+            yes = op.binary(ew.LOGICAL_AND, yes, op.binary(ew.LESS_EQUAL, start, columns))
         yes = op.reshape(yes, (n, 1, 1, keys))
     elif len(shape) in (2, 3) and shape[0] == n and shape[-1] == keys:
         yes = op.binary(ew.LESS, op.scalar_of(0, mask.type.dtype), op.reshape(mask, (n, 1, *shape[1:-1], keys)))
@@ -327,5 +357,6 @@ CONVERTERS: dict[str, Convert] = {
     "com.microsoft.Attention": _packed,
     "com.microsoft.BiasGelu": _bias_gelu,
     "com.microsoft.FastGelu": _fast_gelu,
+    "com.microsoft.MRotaryEmbedding": _sectioned_rotary,
     "com.microsoft.RotaryEmbedding": lambda op: _rotary(op, 2, 3, 1),
 }

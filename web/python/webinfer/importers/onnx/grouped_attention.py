@@ -12,6 +12,7 @@ from webinfer.importers.onnx.attention import (
     attend,
     biased,
     join_heads,
+    mask_bias,
     repeat_heads,
     rotated,
     running_bias,
@@ -21,6 +22,8 @@ from webinfer.importers.onnx.attention import (
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
+from webinfer.ops import matmul as mm
+from webinfer.ops import softmax as sm
 from webinfer.ops.registry import NoAttrs
 
 
@@ -41,12 +44,18 @@ def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -
     if past is None or past.type.shape[2] == 0:
         return new
     room = past.type.shape[2]
+    if new.type.shape[0] > 1 and length == 1:  # sequences of different lengths: each has its own place for the row
+        if total > room:
+            past, room = op.concat([past, op.zeros(new.type.shape, new.type.dtype)], 2), room + 1
+        places = op.constant(range(room), DType.INT32, (1, 1, room, 1))
+        here = op.binary(ew.EQUAL, places, op.reshape(before, (before.type.size, 1, 1, 1)))
+        return op.emit(ew.WHERE, [here, new, past], NoAttrs())
     if total > room:
         if total != room + length:
             op.refuse(f"{length} new positions behind a past of {room} that make {total}")
         return op.concat([past, new], 2)
     if new.type.shape[0] != 1:
-        op.refuse("a cache with room for several sequences")
+        op.refuse("a cache with room for several sequences of several new positions")
     places = op.binary(ew.SUB, op.constant(range(room), DType.INT32), op.reshape(before, (1,)))
     lowest, highest = (op.scalar_of(n, DType.INT32) for n in (0, length - 1))
     inside = op.binary(ew.MINIMUM, op.binary(ew.MAXIMUM, places, lowest), highest)
@@ -77,8 +86,8 @@ def _group_query(op: Operation) -> list[Value]:
     count, shared = op.whole("num_heads", 0), op.whole("kv_num_heads", 0)
     if count < 1 or shared < 1 or count % shared:
         op.fail(f"{count} heads of queries for {shared} of keys")
-    if op.whole("smooth_softmax", 0) or any(op.optional(key) is not None for key in range(11, len(op.inputs))):
-        op.refuse("attention sinks or a quantised cache")
+    if any(op.optional(key) is not None for key in range(12, len(op.inputs))):
+        op.refuse("a quantised cache")
     if not op.known(6):
         op.refuse("total_sequence_length is computed at run time; give the sizes of the inputs")
     heads, total = _heads(op, count, shared), int(op.scalar(6))
@@ -97,8 +106,20 @@ def _group_query(op: Operation) -> list[Value]:
         bias = op.binary(ew.ADD, bias, op.cast(extra, DType.FLOAT32))
     heads.k, heads.v = repeat_heads(op, heads.k, count // shared), repeat_heads(op, heads.v, count // shared)
     logits = scores(op, heads)
-    y, _ = attend(op, op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype)), heads.v)
+    logits = op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype))
+    sink = op.optional(11)
+    if sink is None and op.whole("smooth_softmax", 0) > 0:
+        sink = op.constant([0.0] * count, logits.type.dtype)
+    y = attend(op, logits, heads.v)[0] if sink is None else _with_sink(op, logits, sink, heads.v)
     return [join_heads(op, y), *present]
+
+
+def _with_sink(op: Operation, logits: Value, sink: Value, v: Value) -> Value:
+    """Attention with a score for each head that takes part in the softmax and stands for no value."""
+    n, heads, length, keys = logits.type.shape
+    column = op.expand(op.reshape(op.cast(sink, logits.type.dtype), (1, heads, 1, 1)), (n, heads, length, 1))
+    weights = op.emit(sm.SOFTMAX, [op.concat([logits, column], 3)], sm.SoftmaxAttrs(3))
+    return op.emit(mm.MATMUL, [op.cut(weights, 3, 0, keys), v], mm.MatmulAttrs())
 
 
 def _multi_head(op: Operation) -> list[Value]:
@@ -118,13 +139,9 @@ def _multi_head(op: Operation) -> list[Value]:
         past = op.value(6).type.shape[2]
         heads.k, heads.v = (op.concat([op.value(key), new], 2) for key, new in ((6, heads.k), (7, heads.v)))
     logits = scores(op, heads)
-    mask, keys = op.optional(4), heads.k.type.shape[2]
-    if mask is not None:
-        if mask.type.shape != (heads.q.type.shape[0], keys):
-            op.refuse(f"a mask of keys of shape {mask.type.shape}")
-        kept = op.reshape(op.cast(mask, DType.BOOL), (mask.type.shape[0], 1, 1, keys))
-        numbers = (op.scalar_of(n, DType.FLOAT32) for n in (0.0, op.real("mask_filter_value", -10000.0)))
-        logits = op.binary(ew.ADD, logits, op.cast(op.emit(ew.WHERE, [kept, *numbers], NoAttrs()), logits.type.dtype))
+    if op.optional(4) is not None:
+        bias = mask_bias(op, op.value(4), heads.q.type.shape[0], heads.k.type.shape[2])
+        logits = op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype))
     y, _ = attend(op, biased(op, logits, past), heads.v)
     return [join_heads(op, y), heads.k, heads.v]
 

@@ -64,12 +64,19 @@ def _gemm(op: Operation) -> Value:
 
 
 def _fused_matmul(op: Operation) -> Value:
-    """A product of operands that may be transposed, times alpha."""
-    if op.whole("transBatchA", 0) or op.whole("transBatchB", 0):
-        op.refuse("transposed batches")
-    y = product(op, op.value(0), op.value(1), bool(op.whole("transA", 0)), bool(op.whole("transB", 0)))
+    """A product of operands that may be transposed, times alpha; a batch may be the last axis but one."""
+    a, b = (_batched(op, key, bool(op.whole(name, 0))) for key, name in enumerate(("transBatchA", "transBatchB")))
+    y = product(op, a, b, bool(op.whole("transA", 0)), bool(op.whole("transB", 0)))
     alpha = op.real("alpha", 1.0)
     return y if alpha == 1.0 else op.unary(ew.LINEAR, y, alpha)
+
+
+def _batched(op: Operation, key: int, turned: bool) -> Value:
+    """An operand; where it is `turned`, [M, batch..., K] as [batch..., M, K]."""
+    x = op.value(key)
+    if not turned or x.type.rank < 3:
+        return x
+    return op.transpose(x, (*range(1, x.type.rank - 1), 0, x.type.rank - 1))
 
 
 def _einsum(op: Operation) -> Value:
@@ -110,4 +117,5 @@ CONVERTERS: dict[str, Convert] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "com.microsoft.FusedMatMul": _fused_matmul,
+    "com.microsoft.TransposeMatMul": _fused_matmul,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.graph.queries import is_all
 from webinfer.importers.onnx.operation import Convert, Operation
@@ -120,6 +121,21 @@ def root_mean_squared(op: Operation, x: Value, axis: int, epsilon: float) -> Val
     return op.binary(ew.DIV, x, op.unary(ew.SQRT, op.binary(ew.ADD, mean, op.scalar_of(epsilon, x.type.dtype))))
 
 
+def _gated_rms_normalization(op: Operation) -> Value:
+    """The root mean square norm of parts as long as the scale, times an activation of the gate, in float32."""
+    kind = op.value(0).type.dtype
+    x, scale, gate = (op.cast(op.value(i), DType.FLOAT32) for i in range(3))
+    shape, size = x.type.shape, scale.type.size
+    if scale.type.rank != 1 or not size or not shape or shape[-1] % size:
+        op.fail(f"{shape} does not split into parts of {scale.type.shape}")
+    parts = op.reshape(x, (*shape[:-1], shape[-1] // size, size))
+    y = op.binary(ew.MUL, root_mean_squared(op, parts, len(shape), op.real("epsilon", 1e-5)), scale)
+    act = op.unary(ew.SIGMOID, gate)
+    if op.chosen("activation", ("silu", "swish", "sigmoid"), "silu") != "sigmoid":
+        act = op.binary(ew.MUL, gate, act)
+    return op.cast(op.binary(ew.MUL, op.reshape(y, shape), act), kind)
+
+
 def _skip_layer_normalization(op: Operation) -> list[Value]:
     """The layer norm of the sum of two tensors and a bias; the sum is the fourth result."""
     simple = op.info.op.startswith("SkipSimplified")
@@ -184,6 +200,7 @@ CONVERTERS: dict[str, Convert] = {
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _rms_normalization,
     "SimplifiedLayerNormalization": _rms_normalization,
+    "com.microsoft.GatedRMSNorm": _gated_rms_normalization,
     "com.microsoft.SkipLayerNormalization": _skip_layer_normalization,
     "com.microsoft.SkipSimplifiedLayerNormalization": _skip_layer_normalization,
 }

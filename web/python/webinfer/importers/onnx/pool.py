@@ -145,7 +145,8 @@ def _average_pool(op: Operation) -> Value:
     reaches = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     given = window(op, x.type.shape[1:-1], kernel)[3]
     wholes = [size + sum(pads) for size, pads in zip(x.type.shape[1:-1], given, strict=True)]
-    if op.whole("count_include_pad", 0) and any(r > n for r, n in zip(reaches, wholes, strict=True)):
+    padded = any(any(pads) for pads in given)  # then ONNX Runtime divides by the whole window, or by a part of it
+    if op.whole("count_include_pad", 0) and padded and any(r > n for r, n in zip(reaches, wholes, strict=True)):
         op.refuse("means with padding of windows that reach beyond the end")
     x, after = _shortened(op, x, ends)
     pads = list(zip(before, after, strict=True))

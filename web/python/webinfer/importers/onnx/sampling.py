@@ -179,4 +179,5 @@ def _affine_grid(op: Operation) -> Value:
 CONVERTERS: dict[str, Convert] = {
     "AffineGrid": _affine_grid,
     "GridSample": _grid_sample,
+    "com.microsoft.GridSample": _grid_sample,
 }

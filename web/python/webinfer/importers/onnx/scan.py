@@ -75,38 +75,53 @@ def _top_k(op: Operation) -> list[Value]:
 
 def _causal_conv(op: Operation) -> list[Value]:
     """A convolution for each channel that looks back only, and the last elements for the next call."""
-    x, w = op.value(0), op.value(1)
+    x, w, past = op.value(0), op.value(1), op.optional(3)
+    if op.whole("state_window", 0) or op.whole("ndim", 1) != 1:
+        op.refuse("a window of states, or images")
+    last, shape = bool(op.whole("channels_last", 0)), x.type.shape
+    if last:  # [N, L, ...] with any number of axes of channels
+        x, past = _channels_second(op, x), None if past is None else _channels_second(op, past)
     if x.type.rank != 3 or w.type.rank != 3 or not x.type.dtype.is_float:
-        op.fail(f"input {x.type.shape} and weights {w.type.shape} must have three axes")
+        op.fail(f"input {shape} and weights {w.type.shape} must have three axes")
     n, channels, length = x.type.shape
-    back = w.type.shape[2] - 1
-    past = op.optional(3)
+    step = op.whole("dilation", 1)
+    back = (w.type.shape[2] - 1) * step
     if past is None and back:
         past = op.zeros((n, channels, back), x.type.dtype)
     padded = x if past is None or not back else op.concat([past, x], 2)
     image = op.reshape(op.transpose(padded, (0, 2, 1)), (n, 1, length + back, channels))
-    geometry = ((back + 1,), (1,), (1,), [(0, 0)])
-    wide = op.reshape(w, (channels, w.type.shape[1], 1, back + 1))
-    y = convolve(op, image, wide, op.optional(2), geometry, channels)
-    y = op.transpose(op.reshape(y, (n, length, channels)), (0, 2, 1))
+    wide = op.reshape(w, (channels, w.type.shape[1], 1, w.type.shape[2]))
+    y = convolve(op, image, wide, op.optional(2), ((w.type.shape[2],), (1,), (step,), [(0, 0)]), channels)
+    y = op.reshape(y, (n, length, channels))
     if op.chosen("activation", ("none", "silu", "swish"), "none") != "none":
         y = op.binary(ew.MUL, y, op.unary(ew.SIGMOID, y))
-    return [y, op.cut(padded, 2, length, back)]
+    state = op.cut(padded, 2, length, back)
+    if last:
+        return [op.reshape(y, shape), op.reshape(op.transpose(state, (0, 2, 1)), (n, back, *shape[2:]))]
+    return [op.transpose(y, (0, 2, 1)), state]
+
+
+def _channels_second(op: Operation, x: Value) -> Value:
+    """Shapes:  x [N, L, ...] -> [N, C, L]; C is the product of the axes behind L"""
+    flat = op.reshape(x, (*x.type.shape[:2], math.prod(x.type.shape[2:])))
+    return op.transpose(flat, (0, 2, 1))
 
 
 def _linear_attention(op: Operation) -> list[Value]:
     """A state of keys times values that each step fades, corrects, adds to and reads; float16 in float32.
 
-    Source:  onnx v1.23, LinearAttention-27
+    Source:  onnx v1.23, LinearAttention-27; onnxruntime v1.31, docs/ContribOperators.md
     """
+    if op.whole("state_window", 0):
+        op.refuse("a window of states")
     if op.kind is DType.FLOAT16:
         given = [op.optional(i) for i in range(len(op.inputs))]
         wide = [None if value is None else op.cast(value, DType.FLOAT32) for value in given]
-        inner = op.standing_for("LinearAttention", "", op.opset, wide)
+        inner = op.standing_for(op.info.op, op.info.domain, op.opset, wide)
         return [op.cast(value, DType.FLOAT16) for value in _linear_attention(inner)]
     rule = op.chosen("update_rule", ("linear", "gated", "delta", "gated_delta"), "gated_delta")
     queries, kept = op.whole("q_num_heads", 0), op.whole("kv_num_heads", 0)
-    if op.kind is not DType.FLOAT32 or kept < 1 or queries % kept:
+    if op.kind is not DType.FLOAT32 or min(kept, queries) < 1 or max(queries, kept) % min(queries, kept):
         op.refuse(f"{op.kind}, or {queries} heads of queries for {kept}")
     q, k, v = (split_heads(op, op.value(i), heads) for i, heads in enumerate((queries, kept, kept)))
     n, _, steps, width = k.type.shape
@@ -116,6 +131,7 @@ def _linear_attention(op: Operation) -> list[Value]:
     fade = op.unary(ew.EXP, _by_head(op, 4, kept)) if "gated" in rule else None
     correct = _by_head(op, 5, op.value(5).type.shape[2]) if "delta" in rule else None
     scale = op.real("scale", 0.0) or 1 / math.sqrt(width)
+    q, queries = repeat_heads(op, q, max(1, kept // queries)), max(queries, kept)
     results = []
     for i in range(steps):
         row, new = op.cut(k, 2, i, 1), op.cut(v, 2, i, 1)
@@ -131,6 +147,14 @@ def _linear_attention(op: Operation) -> list[Value]:
         results.append(op.emit(mm.MATMUL, [op.cut(q, 2, i, 1), seen], mm.MatmulAttrs()))
     y = op.unary(ew.LINEAR, op.concat(results, 2) if len(results) > 1 else results[0], scale)
     return [op.reshape(op.transpose(y, (0, 2, 1, 3)), (n, steps, queries * depth)), state]
+
+
+def _gates(op: Operation) -> list[Value]:
+    """scale * softplus(a + bias), by which a state fades, and the sigmoid of b, by which it is corrected."""
+    a, b = op.value(0), op.optional(3)
+    fade = op.unary(ew.SOFTPLUS, op.binary(ew.ADD, op.cast(a, DType.FLOAT32), op.value(1)))
+    fade = op.cast(op.binary(ew.MUL, fade, op.value(2)), a.type.dtype)
+    return [fade] if b is None else [fade, op.unary(ew.SIGMOID, b)]
 
 
 def _by_head(op: Operation, key: int, heads: int) -> Value:
@@ -193,4 +217,7 @@ CONVERTERS: dict[str, Convert] = {
     "SwiGLU": _swiglu,
     "TensorScatter": _tensor_scatter,
     "TopK": _top_k,
+    "com.microsoft.CausalConvWithState": _causal_conv,
+    "com.microsoft.LinearAttention": _linear_attention,
+    "com.microsoft.LinearAttentionGate": _gates,
 }

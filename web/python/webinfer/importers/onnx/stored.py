@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
-from webinfer.importers.onnx.layouts import arranged
+from webinfer.importers.onnx.layouts import arranged, channels_last
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.quantized import (
     BYTES,
@@ -24,6 +24,7 @@ from webinfer.importers.onnx.quantized import (
 )
 from webinfer.ops import elementwise as ew
 from webinfer.ops import packed_matmul as pk
+from webinfer.ops.registry import NoAttrs
 
 _TABLES = {**conv.CONVERTERS, **elementwise.CONVERTERS, **matmul.CONVERTERS, **pool.CONVERTERS, **reduce.CONVERTERS,
            **softmax.CONVERTERS}  # fmt: skip
@@ -59,18 +60,28 @@ def _inside(op: Operation, kind: str, values: Sequence[Value | None]) -> Value:
 
 def _one(kind: str) -> Convert:
     """An operator of one operand: x, its scale and zero point, those of y."""
-    return lambda op: _stored(op, _inside(op, kind, [_channels_first(op, _real(op, 0, 1))]), 3)
+    return lambda op: _stored(op, _as_laid_out(op, _inside(op, kind, [_channels_first(op, _real(op, 0, 1))])), 3)
 
 
 def _channels_first(op: Operation, x: Value) -> Value:
-    if op.whole("channels_last", 0):
-        op.refuse("images with channels last")
-    return x
+    """An image of the file as [N, C, ...], which is how the operator inside reads it."""
+    return op.channels_first(op.dense(x)) if op.whole("channels_last", 0) else x
+
+
+def _as_laid_out(op: Operation, y: Value) -> Value:
+    """An image [N, C, ...] as the file has it."""
+    return op.like(arranged(y), channels_last(y.type.rank)) if op.whole("channels_last", 0) else y
 
 
 def _two(kind: str) -> Convert:
     """An operator of two operands: each with its scale and zero point, then those of y."""
     return lambda op: _stored(op, _inside(op, kind, [_real(op, 0, 1), _real(op, 3, 4)]), 6)
+
+
+def _where(op: Operation) -> Value:
+    """Elements of x or y, as a condition says: each with its scale and zero point, then those of z."""
+    values = [op.dense(_real(op, key, key + 1)) for key in (1, 4)]
+    return _stored(op, op.emit(ew.WHERE, [op.value(0), *values], NoAttrs()), 7)
 
 
 def _concat(op: Operation) -> Value:
@@ -97,9 +108,11 @@ def _bias(op: Operation, key: int, x: Value, w: Value) -> Value | None:
 
 def _conv(op: Operation) -> Value:
     if not _known(op, (1, 2, 4, 5, 6, 7)):
+        if op.whole("channels_last", 0):
+            op.refuse("images with channels last and scales that are computed")
         return exact_qlinear_conv(op)
-    x, w = _real(op, 0, 1), _real(op, 3, 4)
-    return _stored(op, _inside(op, "Conv", [x, w, _bias(op, 8, x, op.value(3))]), 6)
+    x, w = _channels_first(op, _real(op, 0, 1)), _real(op, 3, 4)
+    return _stored(op, _as_laid_out(op, _inside(op, "Conv", [x, w, _bias(op, 8, x, op.value(3))])), 6)
 
 
 def _known(op: Operation, keys: Sequence[int]) -> bool:
@@ -204,4 +217,5 @@ CONVERTERS: dict[str, Convert] = {
     "com.microsoft.QLinearReduceMean": _one("ReduceMean"),
     "com.microsoft.QLinearSigmoid": _one("Sigmoid"),
     "com.microsoft.QLinearSoftmax": _one("Softmax"),
+    "com.microsoft.QLinearWhere": _where,
 }

@@ -1,0 +1,92 @@
+"""Operators of ONNX Runtime's own as single ones, for test_onnx_operators: operator, inputs, constants, attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_RNG = np.random.default_rng(12)
+
+
+def _real(*shape: int) -> Any:
+    return _RNG.uniform(-2, 2, shape).astype(np.float32)
+
+
+def _bytes(*shape: int) -> Any:
+    return _RNG.integers(0, 256, shape).astype(np.uint8)
+
+
+def _past(room: int, lengths: list[int]) -> Any:
+    """Keys or values of two heads for sequences of these lengths; behind their ends nothing is stored."""
+    past = _real(len(lengths), 2, room, 16)
+    for row, length in zip(past, lengths, strict=True):
+        row[:, length:] = 0
+    return past
+
+
+def _grouped(n: int, new: int, room: int, lengths: list[int]) -> list[Any]:
+    """Queries, keys, values and a past for GroupQueryAttention of four heads of queries and two of keys."""
+    return [_real(n, new, 64), _real(n, new, 32), _real(n, new, 32), _past(room, lengths), _past(room, lengths)]
+
+
+def _ends(*lengths: int) -> list[Any]:
+    """How many keys there are behind each sequence, less one, and the largest number."""
+    return [np.int32([n - 1 for n in lengths]), np.int32(max(lengths))]
+
+
+_GROUPS = {"num_heads": 4, "kv_num_heads": 2}
+_HEADS = {"num_heads": 2}
+_SCALE, _ZERO = np.float32(0.031), np.uint8(127)
+_TO = [np.float32(0.017), np.uint8(100)]
+_IMAGE, _PIXELS = _bytes(1, 6, 7, 4), [_SCALE, _ZERO]
+_TABLES = [np.cos(_real(9, 4)), np.sin(_real(9, 4))]
+_FADE, _CORRECT = -np.abs(_real(2, 3, 2)), np.abs(_real(2, 3, 2)) / 2
+Run = tuple[str, list[Any], list[Any], dict[str, Any]]
+RUNS: dict[str, Run] = {
+    "grouped attention, sequences of two lengths": ("GroupQueryAttention", _grouped(2, 1, 5, [5, 3]), _ends(6, 4),
+        _GROUPS),
+    "grouped attention, room for two lengths": ("GroupQueryAttention", _grouped(2, 1, 9, [5, 3]),
+        [*_ends(6, 4), _real(9, 8), _real(9, 8)], {**_GROUPS, "do_rotary": 1}),
+    "grouped attention, sinks": ("GroupQueryAttention", _grouped(2, 1, 5, [5, 3]), [*_ends(6, 4), *[None] * 4,
+        _real(4)], {**_GROUPS, "local_window_size": 3}),
+    "grouped attention, a score of zero beside": ("GroupQueryAttention", _grouped(1, 4, 0, [0]), _ends(4),
+        {**_GROUPS, "smooth_softmax": 1}),
+    "attention, numbers of keys": ("MultiHeadAttention", [_real(2, 3, 8), _real(2, 5, 8), _real(2, 5, 8)],
+        [None, np.int32([5, 2])], _HEADS),
+    "attention, numbers and starts of all": ("MultiHeadAttention", [_real(2, 3, 8), _real(2, 5, 8), _real(2, 5, 8)],
+        [None, np.int32([5, 2, 0, 3, 6, 0, 5, 7])], _HEADS),
+    "attention, a mask of pairs": ("MultiHeadAttention", [_real(2, 3, 8), _real(2, 5, 8), _real(2, 5, 8)],
+        [None, _RNG.integers(0, 2, (2, 3, 5)).astype(np.int32)], _HEADS),
+    "packed attention, ends and starts": ("Attention", [_real(2, 5, 8)], [_real(8, 24), _real(24),
+        np.int32([5, 4, 1, 0])], _HEADS),
+    "packed attention, wide values": ("Attention", [_real(2, 5, 8)], [_real(8, 32), _real(32)],
+        {**_HEADS, "qkv_hidden_sizes": [8, 8, 16]}),
+    "rotation in sections": ("MRotaryEmbedding", [_real(2, 5, 24), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,
+        {"mrope_section": [2, 1, 1], "num_heads": 3}),
+    "rotation in turns": ("MRotaryEmbedding", [_real(2, 3, 5, 8), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,
+        {"mrope_section": [2, 1, 1], "mrope_layout": 1, "interleaved": 1}),
+    "linear attention": ("LinearAttention", [_real(2, 3, 32), _real(2, 3, 16), _real(2, 3, 8), _real(2, 2, 8, 4),
+        _FADE, _CORRECT], [], {"q_num_heads": 4, "kv_num_heads": 2}),
+    "linear attention, fewer heads of queries": ("LinearAttention", [_real(2, 3, 8), _real(2, 3, 16), _real(2, 3, 8)],
+        [], {"q_num_heads": 1, "kv_num_heads": 2, "update_rule": "linear", "scale": 0.7}),
+    "gates of linear attention": ("LinearAttentionGate", [_real(2, 3, 4), _real(4), _real(4), _real(2, 3, 4)], [], {}),
+    "gated norm": ("GatedRMSNorm", [_real(2, 3, 8), _real(4), _real(2, 3, 8)], [],
+        {"activation": "silu", "epsilon": 1e-6}),
+    "causal conv": ("CausalConvWithState", [_real(2, 6, 5), _real(6, 1, 3), _real(6), _real(2, 6, 4)], [],
+        {"dilation": 2, "activation": "silu"}),
+    "causal conv, channels last": ("CausalConvWithState", [_real(2, 2, 2, 3), _real(6, 1, 4)], [],
+        {"channels_last": 1}),
+    "product, batches inside": ("FusedMatMul", [_real(3, 2, 5), _real(6, 2, 5)], [],
+        {"transBatchA": 1, "transBatchB": 1, "transB": 1, "alpha": 0.5}),
+    "product, another name": ("TransposeMatMul", [_real(2, 5, 3), _real(2, 5, 6)], [], {"transA": 1}),
+    "grid": ("GridSample", [_real(1, 2, 5, 5), _real(1, 3, 4, 2) / 2], [], {"mode": "bilinear", "align_corners": 1}),
+    "bytes, channels last": ("QLinearConv", [_IMAGE], [*_PIXELS, _bytes(5, 4, 3, 3), np.float32(0.011), np.uint8(120),
+        np.float32(0.53), np.uint8(110)], {"channels_last": 1, "strides": [2, 1]}),
+    "bytes, means of windows with channels last": ("QLinearAveragePool", [_IMAGE], [*_PIXELS, *_TO],
+        {"channels_last": 1, "kernel_shape": [3, 2]}),
+    "bytes, means with channels last": ("QLinearGlobalAveragePool", [_IMAGE], [*_PIXELS, *_TO], {"channels_last": 1}),
+    "bytes, where": ("QLinearWhere", [_RNG.integers(0, 2, (1, 6, 7, 4)).astype(bool), _IMAGE], [*_PIXELS, _bytes(7, 1),
+        np.float32(0.023), np.uint8(90), *_TO], {}),
+}  # fmt: skip
+RUNS = {name: ("com.microsoft." + run[0], *run[1:]) for name, run in RUNS.items()}
