@@ -14,16 +14,6 @@ INLINE float f32_from_f16(uint16_t h) {
   return __builtin_bit_cast(float, sign | value);
 }
 
-// Four at once.
-INLINE v4f v4f_from_f16(v4us h) {
-  const v4u wide = __builtin_convertvector(h, v4u);
-  const v4u magnitude = (wide & 0x7fff) << 13;
-  const v4f scaled = (v4f)magnitude * v4f_splat(0x1p112f);
-  const v4i special = (v4i)((wide & 0x7fff) >= 0x7c00);
-  const v4f value = v4f_select(special, (v4f)(magnitude | 0x7f800000), scaled);
-  return (v4f)((v4u)value | ((wide & 0x8000) << 16));
-}
-
 // The float16 bits nearest to a float32, ties to even; too large becomes infinity, NaN stays NaN.
 INLINE uint16_t f16_from_f32(float f) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, f);

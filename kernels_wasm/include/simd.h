@@ -73,7 +73,6 @@ UNARY(v4f_round_even, wasm_f32x4_nearest, __builtin_rintf)
 
 // ---- conversions. To integers: rounds towards zero and saturates; NaN gives 0.
 INLINE v4f v4f_from_i32(v4i a) { return __builtin_convertvector(a, v4f); }
-INLINE v4f v4f_from_u32(v4u a) { return __builtin_convertvector(a, v4f); }
 INLINE int32_t i32_from_f32(float a) {
   if (a != a) return 0;
   return a >= 2147483648.0f ? INT32_MAX : a < -2147483648.0f ? INT32_MIN : (int32_t)a;
@@ -129,11 +128,8 @@ INLINE v8s v8s_clamp(v8s a, v8s lo, v8s hi) {
 INLINE v8s v8s_widen(v8b a) { return __builtin_convertvector(a, v8s); }
 INLINE v8s v8s_widen_u(v8ub a) { return __builtin_convertvector(a, v8s); }
 INLINE v4i v4i_widen(v4s a) { return __builtin_convertvector(a, v4i); }
-INLINE v4i v4i_widen_u(v4us a) { return __builtin_convertvector(a, v4i); }
 INLINE v4i v4i_widen_low(v8s a) { return v4i_widen(__builtin_shufflevector(a, a, 0, 1, 2, 3)); }
 INLINE v4i v4i_widen_high(v8s a) { return v4i_widen(__builtin_shufflevector(a, a, 4, 5, 6, 7)); }
-INLINE v8s v8s_widen_low(v16s a) { return v8s_widen(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7)); }
-INLINE v8s v8s_widen_high(v16s a) { return v8s_widen(__builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15)); }
 INLINE v8s v8s_widen_low_u(v16u a) { return v8s_widen_u(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7)); }
 INLINE v8s v8s_widen_high_u(v16u a) { return v8s_widen_u(__builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15)); }
 

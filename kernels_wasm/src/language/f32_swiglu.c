@@ -2,6 +2,8 @@
 //
 //   gate, up, y  [units * VECTOR_LANES or less]  y is written, and may be gate or up
 //
+// By hand: as a row of the elementwise operators it takes 1.10 to 1.25 times as long, for a clamp and rows that end
+// anywhere (four shapes, wasmtime, 2026-11-28).
 // Needs: y overlaps gate and up in whole or not at all. Units: blocks of VECTOR_LANES elements of `size`.
 #include "exponential.h"
 

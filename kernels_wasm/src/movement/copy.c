@@ -4,6 +4,8 @@
 //   x     read       y  written where the nest points
 //   nest  int32      the loop nest of include/walk.h: strides of x, then of y (where: condition, x, z; y is dense)
 //
+// By hand: a described choice (where) has another text for each way in which its inputs are repeated; a pad is a fill and
+// copies here, described it compares every position.
 // Needs: a copy inside one tensor reads no element that it writes. Units: elements of the nest (of y).
 #include "bytes.h"
 #include "walk.h"

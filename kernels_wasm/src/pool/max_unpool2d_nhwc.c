@@ -5,6 +5,8 @@
 //   Needs: y overlaps neither.
 //
 // Where windows overlap, the last x in row-major order wins; a tap outside the window or outside y is dropped.
+// By hand: the described kernel looks for the winner of each element of y: 2.6 to 6.4 times the time (windows of 2x2,
+// three shapes, wasmtime, 2026-11-28).
 // Units: images, n.
 #include "simd.h"
 

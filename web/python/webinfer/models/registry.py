@@ -294,11 +294,6 @@ def locate_model(name: str, asset: Callable[..., str]) -> str:
         raise ModelFormatError(f"model {name!r} ({known.source}): {error}") from error
 
 
-def check_integrity(name: str, data: memoryview) -> None:
-    """Raises IntegrityError unless the bytes are the published model."""
-    check_hash(f"model {name!r}", data, published_hashes(name))
-
-
 def published_hashes(name: str) -> tuple[str, ...]:
     """The SHA-256 of the published editions of a known model."""
     known = MODELS[name]

@@ -11,10 +11,12 @@ from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
+from webinfer.expr import formula as f
+from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, sizes
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.attention import MAX_WIDTH
-from webinfer.ops.registry import EXACT, TRANSCENDENTAL, declare, moved_bytes, need
+from webinfer.ops.registry import EXACT, TRANSCENDENTAL, NoAttrs, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 MAX_ROWS = 512  # activations of a product with blocks
@@ -336,11 +338,6 @@ CACHED_ATTENTION = declare(
 # ----- SwiGLU, and the next word
 
 
-@dataclass(frozen=True, slots=True)
-class NoAttrs:
-    """swiglu and sample have none."""
-
-
 def _swiglu(inputs: Inputs, a: NoAttrs) -> tuple[TensorType, ...]:
     """Type of y = gate / (1 + exp(-gate)) * up.
 
@@ -352,6 +349,15 @@ def _swiglu(inputs: Inputs, a: NoAttrs) -> tuple[TensorType, ...]:
     return (gate,)
 
 
+def _swiglu_kernel(inputs: Inputs, outputs: Sequence[TensorType], a: NoAttrs) -> Kernel:
+    (one, whole), kind = sizes(one=1, whole=outputs[0].size), Kind.NUMBER
+    row, i = axes(row=one, i=whole)
+    gate, up = Tensor("gate", (one, whole), kind), Tensor("up", (one, whole), kind)
+    x = gate[row, i]
+    shut = f.exp(f.min(-x, 80.0))  # e^80 is far from what overflows, and leaves nothing of the gate
+    return Kernel("swiglu", (gate, up), (row, i), x / (1.0 + shut) * up[row, i], kind)
+
+
 SWIGLU = declare(
     Op(
         "swiglu", NoAttrs, _swiglu, _moved, TRANSCENDENTAL,
@@ -359,6 +365,7 @@ SWIGLU = declare(
             Case("plain", (TensorType((3, 20)),) * 2, NoAttrs()),
             Case("an odd size, steep", (TensorType((1, 7)),) * 2, NoAttrs(), low=-90.0, high=90.0),
         ),
+        kernel=_swiglu_kernel,
     )
 )  # fmt: skip
 

@@ -11,7 +11,8 @@ from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, appl
 from webinfer.importers.gguf.architecture import Architecture
 from webinfer.importers.gguf.container import GgufFile, StoredTensor
 from webinfer.ops import gather, language, movement, normalization
-from webinfer.ops.language import BlockAttrs, BlockType, CachedAttentionAttrs, NoAttrs
+from webinfer.ops.language import BlockAttrs, BlockType, CachedAttentionAttrs
+from webinfer.ops.registry import NoAttrs
 
 
 def input_names(rows: int) -> tuple[str, str]:

@@ -15,6 +15,5 @@ LOWERINGS: dict[str, Lower] = {
     "block_rows": products.block_rows,
     "cached_attention": attention.cached_attention,
     "sample": sampling.sample,
-    "swiglu": sampling.swiglu,
 }
 add_bundle(__package__)

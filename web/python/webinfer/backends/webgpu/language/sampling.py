@@ -1,14 +1,11 @@
-"""The next word, and the gate before the last product of a block."""
+"""The next word."""
 
 from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import (
-    WORKGROUP,
     Dispatch,
     Target,
     check_turns,
-    groups_for,
-    read,
     workgroup_reduction,
     workgroup_reduction_text,
     write,
@@ -33,12 +30,3 @@ def sample(node: Node, target: Target) -> list[Dispatch]:
     bindings = (words("x", x), words("options", options), write("y", y, single=True))
     why = f"bounds found bit by bit, {workgroup_reduction_text(target)}"
     return [Dispatch("sample", variables, bindings, u32(n=n), (1, 1, 1), why)]
-
-
-def swiglu(node: Node, target: Target) -> list[Dispatch]:
-    """swiglu.wgsl."""
-    gate, up, y = node.required_input(0), node.required_input(1), node.output
-    count = y.type.size
-    bindings = (read("gate", gate), read("up", up), write("y", y))
-    groups = groups_for(-(-count // 4), target)
-    return [Dispatch("swiglu", {"workgroup": WORKGROUP}, bindings, u32(count=count), groups)]

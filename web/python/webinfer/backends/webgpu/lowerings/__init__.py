@@ -82,7 +82,6 @@ _BY_NAME: dict[str, Lower] = {
     "space_to_depth": movement.strided,
     "ssd_detections": detection.ssd_detections,
     "stored_matmul": matmul.stored_matmul,
-    "swiglu": _late,
     "tile": movement.strided,
     "top_k": scan.top_k,
     "transpose": movement.strided,
