@@ -2,32 +2,33 @@
 //
 //   x         [ROWS, K], read in quads; rounded before (rounded_blocks.wgsl) unless weights are floats
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
-//   gated     y = silu(x wT) * (x w1T)
+//   gated     y = silu(x wT) * (x w1T); w has the upper, w1 the lower half of a tile's columns
 //   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`
 //   place     its second number is how many rows count; y is 0 for others
 //   bias [N], residual and y [ROWS, N]
-//   Needs: K % 32 == 0.  A workgroup computes ROWS by 32 columns of all matrices. SPLITS groups of 64 invocations each
-//   take every SPLITS-th block of 32 of a sum: they fetch it of ROWS rows of x and open it of 32 rows of w while they add
-//   the block before to ROWS / 8 by four sums each; at the end the groups' sums are added. Eight neighbours fetch a row's
-//   block together. In workgroup memory quads of one k lie together, exchanged by the number of k (`^`), so that neighbours
-//   store into other banks.
-//   Dispatch: (ceil(rows / ROWS) * ceil(N / 32)) workgroups, or ceil(N / 16) if gated
+//   Needs: K % 32 == 0.  A workgroup computes ROWS rows by COLUMNS columns of all matrices, an invocation an eighth of the
+//   rows by an eighth of the columns. PARTS groups of 64 invocations each take every PARTS-th slice of DEPTH of the sums,
+//   and are added at the end. A slice is fetched while the one before is multiplied, and opened behind that. Slices are
+//   stored by k, four rows or columns a quad; quads are exchanged by k (`at`), so that neighbours store into other banks.
+//   Dispatch: (ceil(rows / ROWS) * ceil(columns of all matrices / COLUMNS)) workgroups
 
 {{ prelude }}
-const SPLITS: u32 = {{ splits }}u;
+const DEPTH: u32 = {{ depth }}u;
+const PARTS: u32 = {{ parts }}u;
 const LANES: u32 = 64u;
-const WG: u32 = SPLITS * LANES;
+const WG: u32 = PARTS * LANES;
 const ROWS: u32 = {{ 8 * per_rows }}u;
-const COLUMNS: u32 = {{ 16 if gated else 32 }}u; // of y
+const COLUMNS: u32 = {{ 32 * wide }}u;
+const ACROSS: u32 = COLUMNS{{ " / 2u" if gated else "" }}; // columns of y
 
-var<workgroup> rows: array<vec4<f32>, {{ splits * 64 * per_rows }}>; // [split, quad of k, row]; then sums
-var<workgroup> columns: array<vec4<f32>, {{ splits * 256 }}>; // [split, quad of k, k, quad of columns]
+var<workgroup> x_tile: array<array<array<vec4<f32>, {{ 2 * per_rows }}>, DEPTH>, PARTS>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, {{ 8 * wide }}>, DEPTH>, PARTS>;
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_matrices.wgsl" $}
 {$ include "_added.wgsl" $}
 
-fn across() -> u32 { return (params.n + COLUMNS - 1u) / COLUMNS; }
+fn across() -> u32 { return (params.n + ACROSS - 1u) / ACROSS; }
 fn units() -> u32 { return (params.rows + ROWS - 1u) / ROWS * across(); }
 
 fn counted() -> u32 {
@@ -38,78 +39,164 @@ fn counted() -> u32 {
     $$ endif
 }
 
-// Weights 4j to 4j + 3 of block `at`, of column c of the tile whose first column of y is n.
-fn opened(n: u32, c: u32, at: u32, j: u32) -> vec4<f32> {
+// Where line `line` of quad `quad` of a slice lies among the lines.
+fn at(line: u32, quad: u32) -> u32 { return line ^ {{ "quad" if depth == 32 else "(2u * quad)" }}; }
+
+// Which matrix a column of a tile is of, and the byte at which its weights begin; n is the tile's first column of y.
+struct Column { side: u32, row: u32 }
+fn column_at(n: u32, c: u32) -> Column {
     $$ if gated
-    return weight_quad(min(n + c % COLUMNS, params.n - 1u) * params.row_bytes, at, j, c / COLUMNS);
+    return Column(c / ACROSS, min(n + c % ACROSS, params.n - 1u) * params.row_bytes);
     $$ else
     let column = min(n + c, params.n - 1u);
     let side = side_of(column);
-    return weight_quad((column - first_of(side)) * params.row_bytes, at, j, side);
+    return Column(side, (column - first_of(side)) * params.row_bytes);
     $$ endif
 }
 
-fn total(i: u32, lane: u32) -> vec4<f32> {
-    var sum = vec4<f32>();
-    $$ for s in range(splits)
-    sum += rows[{{ 64 * s * per_rows }}u + i * LANES + lane];
-    $$ endfor
-    return sum;
+fn put(r: u32, n: u32, sums: vec4<f32>) {
+    if (r >= params.rows || n >= params.n) { return; }
+    $$ if quads
+    var v = sums;
+    $$ if not gated
+    for (var c = 0u; c < 4u; c++) { v[c] += added(r, n + c); }
+    $$ endif
+    store4_y((r * params.n + n) / 4u, select(vec4<f32>(), v, r < counted()));
+    $$ else
+    for (var c = 0u; c < min(4u, params.n - n); c++) {
+        let v = sums[c]{{ "" if gated else " + added(r, n + c)" }};
+        store_y(r * params.n + n + c, select(0.0, v, r < counted()));
+    }
+    $$ endif
 }
 
-$$ macro fetch(at, some)
-        $$ for i in range(per_rows)
-        x{{ i }} = select(vec4<f32>(), load4_x(at_row{{ i }} + 8u * {{ at }}), {{ some }});
-        $$ endfor
-        $$ for c in range(4)
-        w{{ c }} = opened(column, 4u * high + {{ c }}u, {{ at }}, low);
-        $$ endfor
+$$ set quads_k = depth // 4
+$$ set lanes_down = 64 // quads_k
+$$ set lines = 2 * per_rows
+$$ set x_items = [lines // lanes_down, 1]|max
+$$ set w_items = [8 * wide // lanes_down, 1]|max
+$$ set sums = per_rows * wide
+$$ set each = lines * depth // 64
+$$ set at_once = [sums, each * parts]|min
+$$ macro fetch(slice)
+            let k = min({{ slice }}, slices - 1u) * DEPTH + 4u * quad;
+            $$ for b in range(x_items)
+            $$ if lines < lanes_down
+            if (line < {{ lines }}u) {
+            $$ else
+            {
+            $$ endif
+                $$ for i in range(4)
+                x{{ b }}_{{ i }} = load4_x((at_row{{ b }}_{{ i }} + k) / 4u);
+                $$ endfor
+            }
+            $$ endfor
+            $$ for b in range(w_items)
+            $$ if 8 * wide < lanes_down
+            if (line < {{ 8 * wide }}u) {
+            $$ else
+            {
+            $$ endif
+                $$ for c in range(4)
+                w{{ b }}_{{ c }} = fetch_quad(column{{ b }}_{{ c }}.row, k / 32u, k / 4u % 8u, column{{ b }}_{{ c }}.side);
+                $$ endfor
+            }
+            $$ endfor
+$$ endmacro
+$$ macro met(s)
+x_tile[{{ s // each }}][{{ s % each * 64 // lines }}u + lane / {{ lines }}u][lane % {{ lines }}u]
 $$ endmacro
 fn compute(unit: u32, local: u32) {
     let first = unit / across() * ROWS;
-    let column = unit % across() * COLUMNS;
-    let split = local / LANES;
+    let column = unit % across() * ACROSS;
+    $$ if parts > 1
+    let part = local / LANES;
+    $$ else
+    const part = 0u;
+    $$ endif
     let lane = local % LANES;
-    let high = lane / 8u;
-    let low = lane % 8u;
-    let begin_x = split * 8u * ROWS;
-    let begin_w = split * 256u;
+    let tx = lane % 8u;
+    let ty = lane / 8u;
+    // What this invocation carries into workgroup memory: four rows, and four columns, of quad `quad` of a slice.
+    let quad = lane % {{ quads_k }}u;
+    let line = lane / {{ quads_k }}u;
     $$ for i in range(per_rows)
-    var sum{{ i }} = vec4<f32>();
+    $$ for j in range(wide)
+    var sum{{ i }}_{{ j }} = vec4<f32>();
+    $$ endfor
     $$ endfor
     if (first < counted()) {
-        $$ for i in range(per_rows)
-        let at_row{{ i }} = min(first + high + {{ 8 * i }}u, counted() - 1u) * params.k / 4u + low;
-        var x{{ i }} = vec4<f32>();
+        $$ for b in range(x_items)
+        let x_line{{ b }} = {{ "line + %du" % (b * lanes_down) if lines >= lanes_down else "min(line, %du)" % (lines - 1) }};
+        $$ for i in range(4)
+        let at_row{{ b }}_{{ i }} = min(first + 4u * x_line{{ b }} + {{ i }}u, counted() - 1u) * params.k;
+        var x{{ b }}_{{ i }} = vec4<f32>();
         $$ endfor
+        $$ endfor
+        $$ for b in range(w_items)
+        let w_line{{ b }} = {{ "line + %du" % (b * lanes_down) if 8 * wide >= lanes_down else "min(line, %du)" % (8 * wide - 1) }};
         $$ for c in range(4)
-        var w{{ c }} = vec4<f32>();
+        let column{{ b }}_{{ c }} = column_at(column, 4u * w_line{{ b }} + {{ c }}u);
+        var w{{ b }}_{{ c }} = Raw();
         $$ endfor
-        let blocks = params.k / 32u;
-{{ fetch("min(split, blocks - 1u)", "split < blocks") }}
-        for (var step = 0u; step < blocks; step += SPLITS) {
+        $$ endfor
+        let slices = params.k / DEPTH;
+        {
+{{ fetch("part") }}
+        }
+        for (var step = 0u; step < slices; step += PARTS) {
+            let slice = step + part;
             workgroupBarrier();
-            $$ for i in range(per_rows)
-            rows[begin_x + low * ROWS + {{ 8 * i }}u + (high ^ low)] = x{{ i }};
-            $$ endfor
-            $$ for c in range(4)
-            columns[begin_w + low * 32u + {{ 8 * c }}u + (high ^ low)] = vec4<f32>(w0[{{ c }}], w1[{{ c }}], w2[{{ c }}], w3[{{ c }}]);
-            $$ endfor
-            workgroupBarrier();
-            // Behind the last block a split adds zeros.
-            let next = step + SPLITS + split;
-{{ fetch("min(next, blocks - 1u)", "next < blocks") }}
-            $$ for j in range(8)
+            $$ for b in range(x_items)
+            $$ if lines < lanes_down
+            if (line < {{ lines }}u) {
+            $$ else
             {
-                $$ for i in range(per_rows)
-                let r{{ i }} = rows[begin_x + {{ j * 8 * per_rows + 8 * i }}u + (high ^ {{ j }}u)];
+            $$ endif
+                $$ if ragged
+                if (slice >= slices) { // behind the last slice a part adds zeros
+                    $$ for i in range(4)
+                    x{{ b }}_{{ i }} = vec4<f32>();
+                    $$ endfor
+                }
+                $$ endif
+                $$ for c in range(4)
+                x_tile[part][4u * quad + {{ c }}u][at(x_line{{ b }}, quad)] =
+                    vec4<f32>(x{{ b }}_0[{{ c }}], x{{ b }}_1[{{ c }}], x{{ b }}_2[{{ c }}], x{{ b }}_3[{{ c }}]);
+                $$ endfor
+            }
+            $$ endfor
+            $$ for b in range(w_items)
+            $$ if 8 * wide < lanes_down
+            if (line < {{ 8 * wide }}u) {
+            $$ else
+            {
+            $$ endif
+                let k = min(slice, slices - 1u) * DEPTH + 4u * quad;
+                $$ for c in range(4)
+                let o{{ c }} = opened(w{{ b }}_{{ c }}, column{{ b }}_{{ c }}.row, k / 32u, k / 4u % 8u);
                 $$ endfor
                 $$ for c in range(4)
-                let c{{ c }} = columns[begin_w + {{ 32 * j + 8 * c }}u + (low ^ {{ j }}u)];
+                w_tile[part][4u * quad + {{ c }}u][at(w_line{{ b }}, quad)] =
+                    vec4<f32>(o0[{{ c }}], o1[{{ c }}], o2[{{ c }}], o3[{{ c }}]);
                 $$ endfor
-                $$ for c in range(4)
+            }
+            $$ endfor
+            workgroupBarrier();
+            {
+{{ fetch("slice + PARTS") }}
+            }
+            $$ for u in range(depth)
+            {
+                $$ for i in range(per_rows // 4)
+                let a{{ i }} = x_tile[part][{{ u }}u][at(ty, {{ u // 4 }}u) + {{ 8 * i }}u];
+                $$ endfor
+                $$ for j in range(wide)
+                let b{{ j }} = w_tile[part][{{ u }}u][at(tx, {{ u // 4 }}u) + {{ 8 * j }}u];
+                $$ endfor
                 $$ for i in range(per_rows)
-                sum{{ i }} += r{{ i }}[{{ c }}] * c{{ c }};
+                $$ for j in range(wide)
+                sum{{ i }}_{{ j }} += a{{ i // 4 }}[{{ i % 4 }}] * b{{ j }};
                 $$ endfor
                 $$ endfor
             }
@@ -117,34 +204,41 @@ fn compute(unit: u32, local: u32) {
         }
         workgroupBarrier();
     }
-    $$ for i in range(per_rows)
-    rows[split * {{ per_rows }}u * LANES + {{ i }}u * LANES + lane] = sum{{ i }};
-    $$ endfor
-    workgroupBarrier();
-    $$ if gated
-    if (low >= 4u) { return; }
-    $$ endif
-    $$ for i in range(per_rows // splits)
-    {
-        let i = split * {{ per_rows // splits }}u + {{ i }}u;
-        let r = first + high + 8u * i;
-        let sums = total(i, lane);
-        $$ if gated
-        let ups = total(i, lane + 4u);
-        $$ endif
-        if (r < params.rows) {
-            $$ for c in range(4)
-            {
-                let n = column + 4u * low + {{ c }}u;
-                $$ if gated
-                let v = gated(sums[{{ c }}], ups[{{ c }}]);
-                $$ else
-                let v = sums[{{ c }}] + added(r, min(n, params.n - 1u));
-                $$ endif
-                if (n < params.n) { store_y(r * params.n + n, select(0.0, v, r < counted())); }
-            }
+    $$ if parts > 1
+    // The parts' sums meet in the memory of the slices of x, {{ at_once }} quads of each invocation at a time.
+    for (var other = 1u; other < PARTS; other++) {
+        $$ for begin in range(0, sums, at_once)
+        $$ set some = range(begin, [begin + at_once, sums]|min)
+        if (part == other) {
+            $$ for s in some
+            {{ met(s - begin) }} = sum{{ s // wide }}_{{ s % wide }};
             $$ endfor
         }
+        workgroupBarrier();
+        if (part == 0u) {
+            $$ for s in some
+            sum{{ s // wide }}_{{ s % wide }} += {{ met(s - begin) }};
+            $$ endfor
+        }
+        workgroupBarrier();
+        $$ endfor
     }
+    if (part > 0u) { return; }
+    $$ endif
+    $$ for i in range(per_rows)
+    $$ if gated
+    {
+        let row = first + 4u * (ty + {{ i // 4 * 8 }}u) + {{ i % 4 }}u;
+        $$ for j in range(wide // 2)
+        var v = vec4<f32>();
+        for (var c = 0u; c < 4u; c++) { v[c] = gated(sum{{ i }}_{{ j }}[c], sum{{ i }}_{{ j + wide // 2 }}[c]); }
+        put(row, column + 4u * (tx + {{ 8 * j }}u), v);
+        $$ endfor
+    }
+    $$ else
+    $$ for j in range(wide)
+    put(first + 4u * (ty + {{ i // 4 * 8 }}u) + {{ i % 4 }}u, column + 4u * (tx + {{ 8 * j }}u), sum{{ i }}_{{ j }});
+    $$ endfor
+    $$ endif
     $$ endfor
 }

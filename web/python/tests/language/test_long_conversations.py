@@ -67,7 +67,7 @@ def test_two_thousand_words_take_the_same_steps_each_and_fifty_conversations_lea
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_prompts_that_are_answered_together_are_answered_as_alone(backend: str) -> None:
     prompts = ["hello ab", "wo wo hell", "ab ab ab wo", "l", "hello hello"]
-    options: dict[str, Any] = {"max_tokens": 14, "temperature": 3.0, "seed": 12, "stop": "q"}
+    options: dict[str, Any] = {"max_tokens": 14, "temperature": 3.0, "seed": 21, "stop": "q"}
     generator = opened(backend, batch_size=3, cache="float32")  # draws that are not ties with these numbers
     alone = [run(_alone(generator, prompt, options)) for prompt in prompts]
     assert len(set(alone)) == len(prompts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from dataclasses import replace
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
@@ -24,10 +25,10 @@ from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Access, Slot, f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
+from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.language import BlockType
 
 _ROWS = 4  # of weights, that a workgroup multiplies with one row
-_TILE = 32  # columns that a workgroup computes of many rows
 _MOST = 128  # invocations of a workgroup that multiplies one row
 
 
@@ -64,6 +65,51 @@ def block_variables(type: BlockType, matrices: int = 1) -> dict[str, Variable]:
     }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A workgroup's share of a product of many rows: 8 * `per_rows` rows by 32 * `wide` columns of all matrices.
+
+    `depth` products of each sum are in workgroup memory at a time, for each of `parts` groups of 64 invocations.
+    """
+
+    per_rows: int
+    wide: int
+    depth: int
+    parts: int
+
+    def workgroups(self, rows: int, columns: int) -> int:
+        """How many workgroups compute [rows, columns], where columns are those of all matrices."""
+        return -(-rows // (8 * self.per_rows)) * -(-columns // (32 * self.wide))
+
+    def within(self, target: Target) -> Tile:
+        """With as many parts as the device has workgroup memory and invocations for."""
+        part = 16 * self.depth * (2 * self.per_rows + 8 * self.wide)  # bytes
+        memory = target.limit("maxComputeWorkgroupStorageSize") // part
+        invocations = target.limit("maxComputeInvocationsPerWorkgroup") // _LANES
+        return replace(self, parts=min(self.parts, memory, invocations))
+
+
+# H100, Dawn, 2026-11-28, of 11 tiles: 512x576 by 3,072 63 us, where 64 rows by 32 columns in 4 parts for all took 101;
+# by 960 34 (48), 512x1,536 by 576 57 (74), 238x576 by 960 24 (26), 64x576 by 960 16 (26). Of many workgroups each has
+# fewer parts, of few each is smaller.
+TILES = LARGE, SHARED, MIDDLE, SMALL, SMALL_GATED = (
+    Tile(8, 2, 16, 2), Tile(8, 2, 16, 4), Tile(8, 1, 32, 4), Tile(4, 1, 32, 6), Tile(4, 2, 32, 4),
+)  # fmt: skip
+_LANES = 64  # invocations of a part
+
+
+def tile_of(rows: int, columns: int, gated: bool, target: Target) -> Tile:
+    """The tile for `rows`, and the columns of all matrices together: the largest that gives half of the cores work."""
+    if target.software:  # parts give it nothing, and it compiles short loops sooner
+        return Tile(4, 2 if gated else 1, 16, 1)
+    tiles = (SHARED, SMALL_GATED) if gated else (SHARED, MIDDLE, SMALL)
+    busy = (tile for tile in tiles if 2 * tile.workgroups(rows, columns) >= target.cores)
+    tile = next(busy, tiles[-1])
+    if tile is SHARED and tile.workgroups(rows, columns) > target.cores:
+        tile = LARGE
+    return tile.within(target)
+
+
 def block_matmul(node: Node, target: Target) -> list[Dispatch]:
     """One product by itself."""
     return product([node], target, node.output)
@@ -97,13 +143,15 @@ def product(
     parts = [f"blocks of {type.name}"] + [f"{len(nodes)} products"] * (len(nodes) > 1) + ["SwiGLU"] * gated
     if rows > 1:
         check_turns(k * 3, target, f"a sum of {k} products in loops")
-        across = -(-n // (_TILE // 2 if gated else _TILE))
-        per_rows = next(p for p in (8, 4) if p == 4 or rows > 32)
-        part = 16 * 8 * (8 * per_rows + _TILE)  # bytes of workgroup memory for one part of the sums
-        splits = next(s for s in (4, 2, 1) if s == 1 or s * part <= target.limit("maxComputeWorkgroupStorageSize"))
-        groups = groups_for(-(-rows // (8 * per_rows)) * across, target, 1)
-        why = ", ".join([*parts, f"{8 * per_rows} rows by {_TILE} columns, {splits} parts of a sum"])
-        more: dict[str, Variable] = {"splits": splits, "per_rows": per_rows}
+        columns = sum(widths)
+        tile = tile_of(rows, columns, gated, target)
+        groups = groups_for(tile.workgroups(rows, columns), target, 1)
+        why = ", ".join([*parts, f"{8 * tile.per_rows} rows by {32 * tile.wide} columns, {tile.parts} parts of a sum"])
+        more: dict[str, Variable] = {
+            "per_rows": tile.per_rows, "wide": tile.wide, "parts": tile.parts, "quads": n % 4 == 0,
+            "depth": tile.depth, "ragged": k // tile.depth % tile.parts != 0,
+        }  # fmt: skip
+        bindings = (*bindings[:-1], write("y", y, single=n % 4 != 0))
         main = Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
         return [main] if rounded is x else [_rounded(x, rounded, target), main]
     at_a_time = _ROWS // 2 if gated else _ROWS
