@@ -26,9 +26,11 @@ from webinfer.plan.blocks import Block, Kind, Ref, Step
 SPARE = 4096  # bytes of tables and biases beside the weights
 
 
-def _model(nodes: list[object], constants: dict[str, np.ndarray], shape: list[int]) -> bytes:
+def _model(
+    nodes: list[object], constants: dict[str, np.ndarray], shape: list[int], result: list[int] | None = None
+) -> bytes:
     tensors = [numpy_helper.from_array(data, name) for name, data in constants.items()]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, own) for name, own in (("x", shape), ("y", result))]
     graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], tensors)
     opsets = [helper.make_opsetid("", 13)]
     data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
@@ -106,6 +108,34 @@ def test_weights_of_bytes_stay_bytes_in_convolutions_of_single_pixels(name: str)
             wanted = np.einsum("oc,nchw->nohw", real, x) + constants["b"].reshape(1, -1, 1, 1)
             found = session.run({"x": x})["y"].numpy()
             np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+        assert weights.size * each <= session.memory().constants <= weights.size * each * 1.15 + SPARE
+
+
+# name -> (a convolution's attributes, its image, bytes of a weight)
+WINDOWS: dict[str, tuple[dict[str, object], list[int], int]] = {
+    "pads": ({"pads": [1, 1, 1, 1], "strides": [2, 2]}, [1, 16, 16, 17], 1),
+    "uneven pads and strides": ({"pads": [0, 2, 1, 3], "strides": [2, 1]}, [2, 16, 9, 5], 1),
+    "dilation beyond the image": ({"pads": [4, 4, 4, 4], "dilations": [4, 4], "strides": [1, 2]}, [1, 16, 4, 6], 1),
+    "no pads": ({"strides": [3, 2]}, [1, 16, 12, 11], 1),
+    "more windows than outputs": ({"pads": [1, 1, 1, 1], "strides": [2, 2]}, [1, 16, 20, 21], 4),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_weights_of_bytes_stay_bytes_where_windows_are_few(name: str) -> None:
+    attributes, shape, each = WINDOWS[name]
+    weights = OWN.integers(-128, 128, (96, 16, 3, 3)).astype(np.int8)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["real"], axis=0),
+        helper.make_node("Conv", ["x", "real", "b"], ["c"], **attributes),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    constants = {"w": weights, **BY_OUTPUT, "b": OWN.normal(size=96).astype(np.float32)}
+    data = _model(nodes, constants, shape)
+    x = OWN.normal(size=shape).astype(np.float32)
+    with webinfer.load_sync(data, backend="reference") as judge, webinfer.load_sync(data, backend="wasm") as session:
+        wanted = judge.run({"x": x})["y"].numpy()
+        np.testing.assert_allclose(session.run({"x": x})["y"].numpy(), wanted, rtol=1e-4, atol=1e-4)
         assert weights.size * each <= session.memory().constants <= weights.size * each * 1.15 + SPARE
 
 

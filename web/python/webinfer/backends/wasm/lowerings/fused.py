@@ -7,7 +7,7 @@ from functools import partial
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.dynamic_quantize import dynamic_step, find_dynamic
-from webinfer.backends.wasm.lowerings.packed_matmul import find_pointwise, pointwise
+from webinfer.backends.wasm.lowerings.packed_matmul import convolution, find_byte_products
 from webinfer.backends.wasm.lowerings.product_epilogue import find_product_ends, product_with_gelu
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.graph.ir import Graph, Node
@@ -35,8 +35,8 @@ def find_fused(graph: Graph, facts: Facts, isa: str, others: Collection[Node]) -
     taken = {*others, *found, *(inner for one in found.values() for inner in one.instead)}
     for node, inner in find_product_ends(graph, facts, taken).items():
         found[node] = Fused(partial(product_with_gelu, inner=inner), inner)
-    for node, inner in find_pointwise(facts, taken).items():
-        found[node] = Fused(partial(pointwise, inner=inner), inner)
+    for node, inner in find_byte_products(facts, taken).items():
+        found[node] = Fused(partial(convolution, inner=inner), inner)
     for node, chain in find_dynamic(graph, facts, taken).items():
         found[node] = Fused(partial(dynamic_step, parts=chain), chain.instead)
     return found
