@@ -29,6 +29,9 @@ SOFTWARE_VULKAN = (
     "--ignore-gpu-blocklist",
 )
 SPARE = ("SpareRendererForSitePerProcess",)  # a renderer that no test uses
+# A page lives for seconds: V8 spent a fifth of a visit's time on optimizing WebAssembly that was hardly called
+# again. Now it waits until a function has run 75 times as much as usual, as in starts without the snapshot.
+LATE_OPTIMIZING = "--js-flags=--wasm-tiering-budget=1000000000"
 ADAPTER = """async () => {
   const adapter = await navigator.gpu?.requestAdapter();
   return adapter ? `${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.description}`.trim() : "none";
@@ -110,7 +113,7 @@ def _launch(playwright: Playwright, *more: str, **options: Any) -> Iterator[Brow
     except BuildError as error:
         _missing(str(error))
     names = f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"
-    browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], names, *more]})
+    browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], LATE_OPTIMIZING, names, *more]})
     yield browser
     browser.close()
 
@@ -154,14 +157,14 @@ def _other(program: Path | None, name: str) -> Path:
     return program or pytest.skip(f"{name} is not installed: python3 -m build_scripts test --every-browser installs it")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def firefox() -> Iterator[Firefox]:
-    """Firefox."""
+    """Firefox, until its module ends: one that does nothing takes a twentieth of a core."""
     with contextlib.closing(Firefox(_other(other_browsers.firefox(), "Firefox"))) as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def private_firefox() -> Iterator[Firefox]:
     """Firefox that hides what pages could tell this machine from others by."""
     program = _other(other_browsers.firefox(), "Firefox")
@@ -169,7 +172,7 @@ def private_firefox() -> Iterator[Firefox]:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def webkit() -> Iterator[WebKit]:
     """WebKitGTK."""
     with contextlib.closing(WebKit(_other(other_browsers.webkit(), "WebKitGTK"))) as browser:

@@ -55,6 +55,9 @@ def run(argv: list[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process that tests start compiles the engine
     os.environ[other_browsers.EXPECTED] = "1" if options.every_browser else ""
     os.environ[chromium.OVERRIDE] = str(browser)
+    # Mesa's software GPU then optimizes no shader, which takes a quarter of the time of tests that run each but once;
+    # whole models take as long as before.
+    os.environ.setdefault("GALLIVM_PERF", "nopt")
     stages += [Stage(name, lambda name=name: _pytest(name)) for name in RINGS if name in wanted]  # type: ignore[misc]
     return run_stages(stages)
 
