@@ -6,15 +6,16 @@ import sys
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ROOT, VENV, VENV_PYTHON
-from build_scripts.verbs import OLD_NAMES, VERBS, named
+from build_scripts.verbs import GROUPS, OLD_NAMES, VERBS, named
 
 READY = "WEBINFER_ENVIRONMENT_READY"  # set for the second half of a command, inside .venv
 
 
-def usage() -> str:
-    """The list of verbs."""
-    rows = [f"  {name:23} {verb.what}" for name, verb in VERBS.items()]
-    return "\n".join(["usage: python3 -m build_scripts <verb> [options]", "", *rows])
+def usage(group: str = "") -> str:
+    """The list of verbs, or of those of a group: "measure", for example."""
+    rows = [f"  {name:23} {verb.what}" for name, verb in VERBS.items() if not group or name.startswith(f"{group} ")]
+    verb = f"{group} <what>" if group else "<verb>"
+    return "\n".join([f"usage: python3 -m build_scripts {verb} [options]", "", *rows])
 
 
 def main(argv: list[str]) -> int:
@@ -22,6 +23,9 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if argv else 2
+    if argv[0] in GROUPS and argv[1:2] in ([], ["-h"], ["--help"], ["help"]):
+        print(usage(argv[0]))
+        return 0
     name, options = named(argv)
     if not name:
         print(f"there is no verb {' '.join(argv[:2])!r}\n\n{usage()}", file=sys.stderr)

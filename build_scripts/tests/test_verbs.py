@@ -64,12 +64,21 @@ def test_verbs_are_found_alone_in_their_group_and_by_their_old_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "status", "text"), [([], 2, "demo"), (["--help"], 0, "demo"), (["nope"], 2, "no verb")]
+    ("argv", "status", "text"),
+    [
+        ([], 2, "demo"),
+        (["--help"], 0, "demo"),
+        (["nope"], 2, "no verb"),
+        (["measure", "--help"], 0, "measure bench"),
+        (["judge"], 0, "judge fuzz"),
+        (["judge", "bench"], 2, "no verb 'judge bench'"),
+    ],
 )
 def test_a_wrong_command_line_lists_the_verbs(argv: list[str], status: int, text: str) -> None:
     done = subprocess.run([sys.executable, "-m", "build_scripts", *argv], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == status
     assert text in done.stdout + done.stderr
+    assert ("setup" in done.stdout + done.stderr) == (status == 2 or argv == ["--help"])  # or a group's alone
     assert "Traceback" not in done.stderr
 
 
