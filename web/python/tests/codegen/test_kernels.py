@@ -8,7 +8,7 @@ import pytest
 
 from webinfer.codegen.kernels import ShaderForm, described, index_text
 from webinfer.codegen.reductions import Reduced
-from webinfer.expr.formula import X, select
+from webinfer.expr.formula import Formula, X, bit_and, clamp, select
 from webinfer.expr.kernel import (
     Kernel,
     Kind,
@@ -16,6 +16,7 @@ from webinfer.expr.kernel import (
     along,
     axes,
     element,
+    fixed_sizes,
     largest,
     lengths,
     shift_right,
@@ -126,3 +127,38 @@ def test_operands_of_operators_without_a_rank_stand_in_parentheses() -> None:
     assert index_text(shift_right(count + bits, bits)) == "((params.count + params.bits) >> u32(params.bits))"
     assert index_text((count + bits) // bits) == "((params.count + params.bits) / params.bits)"
     assert index_text(count // (bits * count)) == "(params.count / (params.bits * params.count))"
+
+
+def test_an_inner_reduction_goes_on_with_the_outer_ones_number_and_fixed_sizes_stand_in_the_text() -> None:
+    (rows, n), (kh, kw) = sizes(rows=3, n=8), fixed_sizes(kh=3, kw=2)
+    x, (r, i), ky, kx = Tensor("x", (rows, n), Kind.NUMBER), axes(r=rows, i=n), along("ky", kh), along("kx", kw)
+
+    def text(start: float) -> str:
+        value = total(ky, total(kx, x[r, i], start, where=kx < i))
+        return described(Kernel("window", (x,), (r, i), value, Kind.NUMBER), ShaderForm()).text
+
+    assert "for (var ky = 0; ky < 3; ky++) {\n        for (var kx = 0; kx < 2; kx++) {" in text(0.0)
+    assert "v0 += load_x(" in text(0.0)
+    assert "v0 += v1;" in text(1.0), "each inner sum begins with a number of its own"
+
+
+def test_functions_are_taken_to_four_elements_at_once() -> None:
+    (rows, n), (low,) = sizes(rows=3, n=8), sizes(low=-5)
+    x, table = Tensor("x", (rows, n), Kind.NUMBER), Tensor("table", sizes(bytes=256), Kind.NUMBER)
+    r, i = axes(r=rows, i=n)
+
+    def text(value: Formula) -> str:
+        kernel = Kernel("quads", (x, table), (r, i), value, Kind.NUMBER)
+        assert kernel.moves_rows()
+        return described(kernel, ShaderForm(quads=True)).text
+
+    assert "clamp(load4_x(u32(to_i)), vec4(params.low), vec4(7))" in text(clamp(x[r, i], low, 7))
+    assert "clamp(r, params.low, 7)" in text(x[r, i] * clamp(r, low, 7)), "of indices as before"
+    looked_up = text(table[bit_and(x[r, i], 255)])
+    assert "fn each_table(at: vec4<i32>) -> table_v" in looked_up
+    assert "each_table((vec4(load4_x(u32(to_i))) & vec4(255)))" in looked_up
+
+
+def test_a_row_that_is_read_from_its_middle_is_no_single_row() -> None:
+    assert not kernel_of("gather", OPS["gather"].cases[0]).walks_as_it_lies()
+    assert kernel_of("swiglu", OPS["swiglu"].cases[0]).walks_as_it_lies()

@@ -21,18 +21,7 @@ from dataclasses import field
 from webinfer.expr.formula import Formula, Operand, formula, primitive
 from webinfer.lazy_dataclass import dataclass
 
-_RESERVED = {
-    "at",
-    "begin",
-    "count",
-    "end",
-    "first",
-    "from",
-    "line",
-    "run",
-    "unit",
-    "y",
-}  # names in the texts of kernels
+_RESERVED = frozenset("at begin count end first from line run unit y".split())  # names in the texts of kernels
 # What languages apply to each number of a vector.
 _EACH = frozenset({
     *("+", "-", "*", "/", "//", "neg", "abs", "ceil", "clamp", "exp", "floor", "larger", "max", "min", "round_even"),
