@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from tests.importers.tflite_writer import Writer
 from tests.session.models import model
 
@@ -120,6 +121,22 @@ def test_open_sizes_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_bytes(open_model())
     assert status_of(["run", str(path), "--backend", "reference", "--shape", "image=1x5x7x2"]) == 0
     assert "y: float32 [1, 5, 7, 4]" in capsys.readouterr().out
+
+
+def test_open_sizes_without_defaults_are_asked_for_with_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 3]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "open", ends[:1], ends[1:])
+    path = tmp_path / "open.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    assert status_of(["inspect", str(path)]) == 0  # its inputs can be told without sizes
+    assert "input x: float32 ['rows', 3]\n" in (told := capsys.readouterr().out)
+    assert "--shape x=1x3" in told
+    for verb in ("run", "bench", "verify", "inspect --json"):
+        assert status_of([*verb.split(), str(path)]) == 2
+        assert "--shape x=1x3" in capsys.readouterr().err
+    assert status_of(["run", str(path), "--shape", "x=2x3"]) == 0
 
 
 @pytest.mark.parametrize("verb", ["serve", "serve --lab"])

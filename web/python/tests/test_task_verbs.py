@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,6 +63,16 @@ def test_a_bad_source_is_one_line_and_the_others_are_run(tmp_path, capsys) -> No
     printed = capsys.readouterr()
     assert printed.out.startswith("Faces found: 1")
     assert [line.startswith("webinfer: ") for line in printed.err.splitlines()] == [True, True]
+
+
+def test_no_model_is_opened_for_files_that_do_not_exist(tmp_path, monkeypatch, capsys) -> None:
+    def opened(*_: Any, **__: Any) -> None:
+        raise AssertionError("the model was opened, which may be a download of minutes")
+
+    monkeypatch.setattr("webinfer.task_verbs.pipeline", opened)
+    assert main(["detect", str(tmp_path / "none.jpg"), str(tmp_path / "*.png"), str(tmp_path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert ["none.jpg" in lines[0], "*.png" in lines[1], "has no picture" in lines[2], len(lines)] == [*[True] * 3, 3]
 
 
 @needs_photo

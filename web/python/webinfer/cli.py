@@ -294,6 +294,7 @@ def _value(text: str) -> tuple[str, list[float]]:
 async def _inspect(args: argparse.Namespace) -> int:
     with await _load(args) as session:
         if args.json:
+            _need_sizes(session)
             print(session.plan().json())
             return 0
         for kind, infos in (("input", session.inputs), ("output", session.outputs)):
@@ -304,10 +305,30 @@ async def _inspect(args: argparse.Namespace) -> int:
                     else ""
                 )
                 print(f"{kind} {info.name}: {info.dtype} {list(info.shape)}{scale}")
+        unbound = _unbound(session)
+        if unbound and not args.graph:
+            print(f"no plan: {unbound}")
+            return 0
+        _need_sizes(session)
         if args.graph:
             print(session.graph_text())
         print(session.plan())
     return 0
+
+
+def _unbound(session: Session) -> str:
+    """Which inputs leave sizes open, and the option that binds the first of them; empty if none does."""
+    found = [info for info in session.inputs if not all(isinstance(size, int) for size in info.shape)]
+    if not found:
+        return ""
+    sizes = "x".join(str(size) if isinstance(size, int) else "1" for size in found[0].shape)
+    named = ", ".join(f"{info.name!r} ({', '.join(map(str, info.shape))})" for info in found)
+    return f"sizes are open: {named}; give them, such as --shape {found[0].name}={sizes}"
+
+
+def _need_sizes(session: Session) -> None:
+    if unbound := _unbound(session):
+        raise InputError(f"{session.name!r}: {unbound}")
 
 
 async def _run(args: argparse.Namespace) -> int:
@@ -339,6 +360,7 @@ def _picture(session: Session, name: str, file: str, values: str) -> Tensor:
 
 def _read_inputs(session: Session, given: Sequence[str], values: str) -> Any:
     if not given:
+        _need_sizes(session)
         return session.noise()
     arrays = {}
     for item in given:
@@ -389,6 +411,7 @@ def _save(folder: Path, name: str, tensor: Tensor) -> None:
 async def _bench(args: argparse.Namespace) -> int:
     whole_number("--rounds", args.rounds, 1, MAX_ROUNDS)
     with await _load(args) as session:
+        _need_sizes(session)
         inputs = session.noise()
         await session.run(inputs)
         times = []
@@ -408,6 +431,7 @@ async def _bench(args: argparse.Namespace) -> int:
 async def _verify(args: argparse.Namespace) -> int:
     real_number("--tolerance", args.tolerance)
     with await _load(args) as session:
+        _need_sizes(session)
         report = await session.verify(args.against, tolerance=args.tolerance)
         told = {"ok": report.ok, "notes": report.notes} if report.notes else {"ok": report.ok}
         print(json.dumps(told) if report.ok else report)
@@ -424,6 +448,7 @@ def _text(file: Path) -> str:
 async def _tune(args: argparse.Namespace) -> int:
     real_number("--budget-ms", args.budget_ms, unit=" of milliseconds")
     with await _load(args) as session:
+        _need_sizes(session)
         if args.known is not None:
             taken, skipped = await session.import_tuning(_text(args.known))
             print(f"{taken} lines of {args.known} imported, {skipped} are for other devices")

@@ -73,16 +73,23 @@ def _add(sub: Any, task: str | None) -> None:
 
 
 async def run_task(args: argparse.Namespace) -> int:
-    """Runs the task on each source; 0, or 2 if a source could not be read. The others are still run."""
+    """Runs the task on each source; 0, or 2 if a source could not be read. The others are still run.
+
+    Sources that do not exist are named before the task's model is opened, which may be a long download.
+    """
     from webinfer.pipelines import Batch, Results
 
     name = task_name(args.task, ALL_TASKS)
     options = dict(option_of(text) for text in args.set)
     if args.min_score is not None:
         options["min_score"] = args.min_score
-    found, status = Batch(), 0
+    given = _sources(args.sources, task_class(name))
+    sources = _existing(given, task_class(name).takes)
+    found, status = Batch(), 2 if len(sources) < len(given) else 0
+    if given and not sources:
+        return status
     with await pipeline(name, args.task_model, backend=args.backend, **options) as task:
-        for source in _sources(args.sources, task_class(name)):
+        for source in sources:
             try:
                 answer = await task(source)
             except WebinferError as error:
@@ -108,6 +115,21 @@ def _sources(given: list[str], task: type[Task[Any]]) -> list[Any]:
         texts = [text for text in texts if text.strip()]
         return [texts] if task.reads_several else [*texts]
     return [sys.stdin.buffer.read() if source == STANDARD_INPUT else source for source in given]
+
+
+def _existing(sources: list[Any], takes: str) -> list[Any]:
+    """The sources without those that name no file, folder or pattern, each of which is one line of error."""
+    from webinfer.pipelines.sources import sources_of
+
+    existing = []
+    for source in sources:
+        try:
+            sources_of(source, takes)
+        except InputError as error:
+            print(f"webinfer: {error}", file=sys.stderr)
+        else:
+            existing.append(source)
+    return existing
 
 
 def option_of(text: str) -> tuple[str, Any]:
