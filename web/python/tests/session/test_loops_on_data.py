@@ -203,6 +203,14 @@ def test_the_state_of_a_loop_may_grow() -> None:
     _agree(nodes, "y", {"x": X}, {"x": 5 * X}, {"x": 50 * X})
 
 
+def test_loops_follow_each_other_inside_of_turns_that_are_unrolled() -> None:
+    """What the first ones gave is known when reading goes on behind a later one."""
+    inner = [_n("Neg", "x", "n"), _loop("k", "n", "q"), _n("Concat", "q v", "more", axis=0)]
+    body = _body([*inner, _n("Identity", "cv", "go")], "v", "go more")
+    before = [_n("Abs", "x", "a"), _loop("k", "a", "b")]
+    _agree([*before, _n("Loop", "k - b", "y", body=body)], "y", *_counts(2, 0, 3))
+
+
 def test_a_loop_of_many_turns_is_not_unrolled() -> None:
     async def work(session: webinfer.Session) -> None:
         assert (await session.run(X))["y"].numpy().tolist() == [2501, 2502, 2503]

@@ -101,15 +101,15 @@ class GraphWriter:
 
     def mark(self) -> tuple[int, ...]:
         """The point that is reached, for `copied`."""
-        return len(self.graph.nodes), self._folding_left, self._operators_left, self._loops
+        return len(self.graph.nodes), len(self.graph.inputs), self._folding_left, self._operators_left, self._loops
 
     def copied(self, mark: tuple[int, ...]) -> GraphWriter:
         """A writer that goes on from a point that this one had reached, at which no subgraph was being written."""
         own = self.graph
         copy = GraphWriter(own.name, 0, self._floats, self.known_values, own.clamps_positions)
-        copy.graph.inputs, copy.graph.nodes = list(own.inputs), own.nodes[: mark[0]]
+        copy.graph.inputs, copy.graph.nodes = own.inputs[: mark[1]], own.nodes[: mark[0]]
         copy.variables, copy.outer = self.variables.copied(copy.graph), dict(self.outer)
-        _, copy._folding_left, copy._operators_left, copy._loops = mark
+        _, _, copy._folding_left, copy._operators_left, copy._loops = mark
         return copy
 
     def key(self, value: Value) -> Key:
