@@ -13,7 +13,7 @@ from typing import Any
 import wasmtime
 
 from webinfer.errors import BackendUnavailableError, KernelError
-from webinfer.host.kernels_native import NativeKernels, compiled_build, kernel_engine
+from webinfer.host.kernels_native import OWN, NativeKernels, compiled_build, kernel_engine
 from webinfer.kernel_constants import (
     MEMORY_STACK_BYTES,
     THREAD_POOL_BYTES,
@@ -123,8 +123,9 @@ class _Worker:
         """Works until the pool is dismissed or poisoned; what goes wrong poisons it, so that nobody waits."""
         store = wasmtime.Store(kernel_engine())
         try:
-            exports = wasmtime.Instance(store, self._module, [self._memory]).exports(store)
-            stack, work = exports["__stack_pointer"], exports["thread_pool_work"]
+            linker = wasmtime.Linker(kernel_engine())
+            linker.define_instance(store, OWN, wasmtime.Instance(store, self._module, [self._memory]))
+            stack, work = (linker.get(store, OWN, name) for name in ("__stack_pointer", "thread_pool_work"))
             assert isinstance(stack, wasmtime.Global)
             assert isinstance(work, wasmtime.Func)
             stack.set_value(store, self._stack_top)
