@@ -20,7 +20,7 @@ from PIL import Image
 from playwright.sync_api import Worker
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import faces, words
+from build_scripts.judge import faces, films, words
 from build_scripts.judge.answer_gaps import Gaps
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, MODELS, PAGE_ENGINE, ROOT, ZOO
@@ -34,6 +34,7 @@ from build_scripts.steps import run_steps
 BACKENDS = ("wasm", "webgpu")
 PAGE, MODELS_AT, SAMPLES_AT = "/face-detection?backend=wasm", "/judge/models/", "/judge/samples/"
 STARTED_MS = 120_000
+FILM, FILMED, SMALL_FRAMES = "frames", "friends.jpg", 6  # a kind of samples, its photo, frames of half the size
 FOLDERS = (MODELS, ZOO, ZOO.with_name("models_more"))
 PACKAGES = (
     "gestures", "tfjs", "poses", "isnet", "ppocr", "rapidocr", "silero-vad", "magika", "minilm", "bert-vocabulary",
@@ -53,9 +54,10 @@ async def given(sample):
         return await js.createImageBitmap(await answer.blob())
     return (await answer.arrayBuffer()).to_bytes()
 
-await answers({task!r}, {options!r}, {backend!r}, {names!r}, given)
+await answers({task!r}, {options!r}, {backend!r}, {names!r}, given, {film!r})
 """
 NEAR = {"wasm": 1e-3, "webgpu": 0.02}  # of scores, vectors, maps, points in metres and times in seconds
+NEAR_IN_FILM = 0.02  # the same, where a frame's answer is what the next one's region follows from
 FARTHEST = 0.1  # % of the width of a thing, mean of its points
 FARTHEST_OF_PERSON = 1.0  # the same, where regions follow from landmarks
 
@@ -71,6 +73,11 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     farthest: float = FARTHEST
     takes: str = "picture"
+
+    @property
+    def is_film(self) -> bool:
+        """Whether things are followed from sample to sample."""
+        return self.samples == FILM
 
     @property
     def name(self) -> str:
@@ -105,6 +112,8 @@ CASES = (
     Case("audio-classification", "recordings", {"model": "yamnet"}, takes="audio"),
     Case("file-type", "files", takes="bytes"),
     Case("sentence-embedding", "texts", takes="text"),
+    Case("face-landmarks", FILM, {"most": 2}),
+    *(Case(task, FILM) for task in ("face-detection", "pose-landmarks")),
 )  # fmt: skip
 
 
@@ -159,7 +168,8 @@ def _row(case: Case, what: str, backend: str, wanted: Sequence[Any], answer: Cal
             gaps.lists(ours, theirs)
     except BuildError as error:
         return Row(case.name, what, 0, sum(map(len, wanted)), str(error), False)
-    return Row(case.name, what, gaps.things, gaps.others, gaps.told(), gaps.within(NEAR[backend], case.farthest))
+    near = NEAR_IN_FILM if case.is_film else NEAR[backend]
+    return Row(case.name, what, gaps.things, gaps.others, gaps.told(), gaps.within(near, case.farthest))
 
 
 @contextlib.contextmanager
@@ -179,7 +189,7 @@ def engine(folder: Path, models: Mapping[str, Path]) -> Iterator[Worker]:
 def _in_page(worker: Worker, case: Case, backend: str, names: Sequence[str], models: Mapping[str, Path]) -> list[Any]:
     program = ANSWERS.read_text() + IN_PAGE.format(
         models={f"models/{name}": MODELS_AT + name for name in models}, takes=case.takes, samples=SAMPLES_AT,
-        task=case.task, options=dict(case.options), backend=backend, names=list(names),
+        task=case.task, options=dict(case.options), backend=backend, names=list(names), film=case.is_film,
     )  # fmt: skip
     try:
         return decoded(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", program))
@@ -196,7 +206,7 @@ async def _in_cpython(case: Case, folder: Path, names: Sequence[str]) -> str:
             return name
         return np.asarray(Image.open(folder / name)) if case.takes == "picture" else (folder / name).read_bytes()
 
-    return await answers(case.task, case.options, "wasm", names, given)
+    return await answers(case.task, case.options, "wasm", names, given, case.is_film)
 
 
 def _file_of(model: str) -> Path | None:
@@ -216,6 +226,18 @@ def _models_at_hand() -> dict[str, Path]:
     return found | {file: folder / file for folder in FOLDERS for file in beside if (folder / file).is_file()}
 
 
+def _film(folder: Path, photo: Path) -> list[str]:
+    """Writes the frames of a film that pans, goes back, pans on and becomes smaller; their names."""
+    frames, times = films.films(Image.open(photo).convert("RGB"))["seek"]
+    names = []
+    for i, (frame, time) in enumerate(zip(frames, times, strict=True)):
+        names.append(f"film_{i:02}_{time:.3f}.png")
+        image = Image.fromarray(frame)
+        image = image.resize((image.width // 2, image.height // 2)) if i >= len(frames) - SMALL_FRAMES else image
+        image.save(folder / names[-1], compress_level=1)
+    return names
+
+
 def _samples(folder: Path, photos: Sequence[Path]) -> dict[str, list[str]]:
     """Writes samples of all kinds into a folder, pictures as PNG, so that all decoders see the same; their names."""
     found: dict[str, list[str]] = {"photos": [], "faces": [], "prints": [], "recordings": [], "files": []}
@@ -223,9 +245,10 @@ def _samples(folder: Path, photos: Sequence[Path]) -> dict[str, list[str]]:
         image = Image.open(photo).convert("RGB")
         for name, view in faces.variants(image).items():
             file = f"{photo.stem} {name}.png".replace(" ", "_")
-            view.save(folder / file, compress_level=1)
+            view.save(folder / file, compress_level=1, icc_profile=None)  # which a page applies, and Pillow does not
             found["faces"].append(file)
             found["photos"] += [file] if view is image else []
+    found[FILM] = _film(folder, next((path for path in photos if path.name == FILMED), photos[0]))
     for name, look in words.DRAWN.items():
         found["prints"].append(f"print_{name}.png".replace(" ", "_"))
         words.draw(folder / found["prints"][-1], *look)

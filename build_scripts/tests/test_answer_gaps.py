@@ -58,6 +58,9 @@ def test_answers_travel_as_text_with_their_arrays(monkeypatch: Any) -> None:
             points = Landmarks([0, 0, 0, 10, 5, 3], [0.5, 1, 1, 1])
             return [Mask(2, 1, values), {"landmarks": points, "text": given}]
 
+        async def detect_for_video(self, given: str, time_ms: float) -> list[Any]:
+            return [{"text": given, "time": time_ms}]
+
         @classmethod
         async def create(cls, **options: Any) -> Task:
             return cls()
@@ -78,6 +81,8 @@ def test_answers_travel_as_text_with_their_arrays(monkeypatch: Any) -> None:
     assert more["landmarks"]["xyz"].tolist() == [0, 0, 0, 10, 5, 3]
     assert [found[1]["text"] for found in told] == ["A", "B"]
     assert gaps(told[0], told[0]).told() == "the same"
+    told = decoded(asyncio.run(task_answers.answers("mask", {}, "wasm", ["a_33.500.png"], given, film=True)))
+    assert told == [[{"text": "A_33.500.PNG", "time": 33.5}]]
 
 
 def test_every_task_with_a_known_model_has_a_case() -> None:
