@@ -316,6 +316,23 @@ def test_rows_of_blocks_of_a_small_type_have_no_zero_point_where_none_is_given(k
     assert row["why"] == ""
 
 
+@pytest.mark.parametrize("place", [1, 6])
+def test_a_scale_that_is_not_finite_is_named(place: int) -> None:
+    """The quantizer of ONNX Runtime writes it for sums with masks of the least float."""
+    numbers = [np.float32(0.1), np.uint8(3)]
+    held: list[Any] = [None, *numbers, None, *numbers, *numbers]
+    held[place] = np.float32(np.inf)
+    names = [f"i{i}" for i in range(8)]
+    constants = [numpy_helper.from_array(np.asarray(a), n) for n, a in zip(names, held, strict=True) if a is not None]
+    ends = [helper.make_tensor_value_info(names[i], TensorProto.UINT8, (2,)) for i in (0, 3)]
+    node = helper.make_node("QLinearAdd", names, ["y"], domain="com.microsoft")
+    graph = helper.make_graph([node], "one", ends, [helper.make_tensor_value_info("y", 2, (2,))], constants)
+    domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    data = helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString()
+    with pytest.raises(webinfer.UnsupportedOpError, match="a scale of inf"):
+        webinfer.load_sync(data, backend="reference")
+
+
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
     return [_case(name) for name in RUNS]

@@ -7,6 +7,7 @@ Source:  onnx v1.23, QLinearConv-10, QLinearMatMul-21; onnxruntime v1.31, docs/C
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from webinfer.dtypes import DType
@@ -35,6 +36,7 @@ def _real(op: Operation, key: int, scale: int, axis: int = 0) -> Value:
     x = op.value(key)
     quant = scales_of(op, x, x.type.dtype, scale, axis)
     if quant is None or x.type.dtype not in BYTES or (quant.axis is not None and not x.is_constant):
+        _check_scale(op, scale)
         op.refuse(f"{x.type} with scales that are computed, or one for each part of an axis")
     if x.is_constant:
         return real_of(op, Value(x.name, TensorType(x.type.shape, x.type.dtype, quant), x.constant))
@@ -47,9 +49,17 @@ def _stored(op: Operation, y: Value, scale: int) -> Value:
     dtype = zero.type.dtype if zero is not None else op.kind
     quant = scales_of(op, None, dtype, scale)
     if quant is None or dtype not in BYTES:
+        _check_scale(op, scale)
         op.refuse(f"a result of {dtype} whose scale is computed")
     given = arranged(y)
     return op.view(stored_as(op, op.emit(ew.QUANTIZE, [given.value], ew.CastAttrs(dtype, quant)), None), given.perm)
+
+
+def _check_scale(op: Operation, key: int) -> None:
+    """Refuses a known scale that is no positive number: ONNX Runtime's quantizer writes infinity beside full masks."""
+    wrong = [number for number in op.value(key).numbers() if not 0 < number < math.inf] if op.known(key) else []
+    if wrong:
+        op.refuse(f"a scale of {wrong[0]:g}")
 
 
 def _inside(op: Operation, kind: str, values: Sequence[Value | None]) -> Value:
