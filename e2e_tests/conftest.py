@@ -29,7 +29,7 @@ SOFTWARE_VULKAN = (
     "--ignore-gpu-blocklist",
 )
 SPARE = ("SpareRendererForSitePerProcess",)  # a renderer that no test uses
-# A page lives for seconds: V8 spent a fifth of a visit's time on optimizing WebAssembly that was hardly called
+# A page lives for seconds: V8 spent a tenth to a fifth of a visit on optimizing WebAssembly that was hardly called
 # again. Now it waits until a function has run 75 times as much as usual, as in starts without the snapshot.
 LATE_OPTIMIZING = "--js-flags=--wasm-tiering-budget=1000000000"
 ADAPTER = """async () => {
