@@ -197,16 +197,17 @@ fn open_block(row: u32, at: u32, side: u32) -> Block {
     return b;
 }
 $$ endif
-$$ if not floats
+$$ if layout == "eight"
 
 // Four packed numbers of a block.
 fn unpacked(q: u32) -> vec4<f32> {
-    $$ if layout == "eight"
     return vec4<f32>(vec4<i32>(vec4<u32>(q) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
-    $$ else
-    return vec4<f32>((vec4<u32>(q) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
-    $$ endif
 }
+$$ elif not floats
+
+fn unpacked(q: u32) -> vec4<f32> { return vec4<f32>((vec4<u32>(q) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u)); }
+$$ endif
+$$ if not floats
 
 fn fetch_quad(row: u32, at: u32, j: u32, side: u32) -> Raw {
     return Raw(fetch_scales(row, at, side), fetch_packed(row, at, j, side));

@@ -19,7 +19,10 @@ const LANES: u32 = 64u;
 const WG: u32 = PARTS * LANES;
 const ROWS: u32 = {{ 8 * per_rows }}u;
 const COLUMNS: u32 = {{ 32 * wide }}u;
-const ACROSS: u32 = COLUMNS{{ " / 2u" if gated else "" }}; // columns of y
+const TURN: u32 = {{ 32 // depth }}u;
+const LINES: u32 = ROWS / 4u;
+const EACH: u32 = LINES * DEPTH / LANES; // quads of an invocation that a part's slices have room for
+const ACROSS: u32 = {{ 16 * wide if gated else 32 * wide }}u; // columns of y
 
 var<workgroup> x_tile: array<array<array<vec4<f32>, {{ 2 * per_rows }}>, DEPTH>, PARTS>;
 var<workgroup> w_tile: array<array<array<vec4<f32>, {{ 8 * wide }}>, DEPTH>, PARTS>;
@@ -40,7 +43,12 @@ fn counted() -> u32 {
 }
 
 // Where line `line` of quad `quad` of a slice lies among the lines.
-fn at(line: u32, quad: u32) -> u32 { return line ^ {{ "quad" if depth == 32 else "(2u * quad)" }}; }
+fn at(line: u32, quad: u32) -> u32 { return line ^ (TURN * quad); }
+
+// Where quad s of an invocation's sums lies while it meets those of other parts.
+fn meeting(s: u32, lane: u32) -> vec3<u32> {
+    return vec3<u32>(s / EACH, s % EACH * LANES / LINES + lane / LINES, lane % LINES);
+}
 
 // Which matrix a column of a tile is of, and the byte at which its weights begin; n is the tile's first column of y.
 struct Column { side: u32, row: u32 }
@@ -58,28 +66,23 @@ fn put(r: u32, n: u32, sums: vec4<f32>) {
     if (r >= params.rows || n >= params.n) { return; }
     $$ if quads
     var v = sums;
-    $$ if not gated
     for (var c = 0u; c < 4u; c++) { v[c] += added(r, n + c); }
-    $$ endif
     store4_y((r * params.n + n) / 4u, select(vec4<f32>(), v, r < counted()));
     $$ else
     for (var c = 0u; c < min(4u, params.n - n); c++) {
-        let v = sums[c]{{ "" if gated else " + added(r, n + c)" }};
-        store_y(r * params.n + n + c, select(0.0, v, r < counted()));
+        store_y(r * params.n + n + c, select(0.0, sums[c] + added(r, n + c), r < counted()));
     }
     $$ endif
 }
 
-$$ set quads_k = depth // 4
-$$ set lanes_down = 64 // quads_k
+$$ set lanes_down = 256 // depth
 $$ set lines = 2 * per_rows
 $$ set x_items = [lines // lanes_down, 1]|max
 $$ set w_items = [8 * wide // lanes_down, 1]|max
 $$ set sums = per_rows * wide
-$$ set each = lines * depth // 64
-$$ set at_once = [sums, each * parts]|min
-$$ macro fetch(slice)
-            let k = min({{ slice }}, slices - 1u) * DEPTH + 4u * quad;
+$$ set at_once = [sums, lines * depth // 64 * parts]|min
+$$ macro fetch()
+            let k = min(next, slices - 1u) * DEPTH + 4u * quad;
             $$ for b in range(x_items)
             $$ if lines < lanes_down
             if (line < {{ lines }}u) {
@@ -103,9 +106,6 @@ $$ macro fetch(slice)
             }
             $$ endfor
 $$ endmacro
-$$ macro met(s)
-x_tile[{{ s // each }}][{{ s % each * 64 // lines }}u + lane / {{ lines }}u][lane % {{ lines }}u]
-$$ endmacro
 fn compute(unit: u32, local: u32) {
     let first = unit / across() * ROWS;
     let column = unit % across() * ACROSS;
@@ -118,8 +118,8 @@ fn compute(unit: u32, local: u32) {
     let tx = lane % 8u;
     let ty = lane / 8u;
     // What this invocation carries into workgroup memory: four rows, and four columns, of quad `quad` of a slice.
-    let quad = lane % {{ quads_k }}u;
-    let line = lane / {{ quads_k }}u;
+    let quad = lane % (DEPTH / 4u);
+    let line = lane / (DEPTH / 4u);
     $$ for i in range(per_rows)
     $$ for j in range(wide)
     var sum{{ i }}_{{ j }} = vec4<f32>();
@@ -127,14 +127,14 @@ fn compute(unit: u32, local: u32) {
     $$ endfor
     if (first < counted()) {
         $$ for b in range(x_items)
-        let x_line{{ b }} = {{ "line + %du" % (b * lanes_down) if lines >= lanes_down else "min(line, %du)" % (lines - 1) }};
+        let x_line{{ b }} = min(line + {{ b * lanes_down }}u, LINES - 1u);
         $$ for i in range(4)
         let at_row{{ b }}_{{ i }} = min(first + 4u * x_line{{ b }} + {{ i }}u, counted() - 1u) * params.k;
         var x{{ b }}_{{ i }} = vec4<f32>();
         $$ endfor
         $$ endfor
         $$ for b in range(w_items)
-        let w_line{{ b }} = {{ "line + %du" % (b * lanes_down) if 8 * wide >= lanes_down else "min(line, %du)" % (8 * wide - 1) }};
+        let w_line{{ b }} = min(line + {{ b * lanes_down }}u, COLUMNS / 4u - 1u);
         $$ for c in range(4)
         let column{{ b }}_{{ c }} = column_at(column, 4u * w_line{{ b }} + {{ c }}u);
         var w{{ b }}_{{ c }} = Raw();
@@ -142,7 +142,8 @@ fn compute(unit: u32, local: u32) {
         $$ endfor
         let slices = params.k / DEPTH;
         {
-{{ fetch("part") }}
+            let next = part;
+{{ fetch() }}
         }
         for (var step = 0u; step < slices; step += PARTS) {
             let slice = step + part;
@@ -184,7 +185,8 @@ fn compute(unit: u32, local: u32) {
             $$ endfor
             workgroupBarrier();
             {
-{{ fetch("slice + PARTS") }}
+                let next = slice + PARTS;
+{{ fetch() }}
             }
             $$ for u in range(depth)
             {
@@ -205,19 +207,25 @@ fn compute(unit: u32, local: u32) {
         workgroupBarrier();
     }
     $$ if parts > 1
-    // The parts' sums meet in the memory of the slices of x, {{ at_once }} quads of each invocation at a time.
+    // The parts' sums meet in the memory of the slices of x, as many as find room at a time.
     for (var other = 1u; other < PARTS; other++) {
         $$ for begin in range(0, sums, at_once)
         $$ set some = range(begin, [begin + at_once, sums]|min)
         if (part == other) {
             $$ for s in some
-            {{ met(s - begin) }} = sum{{ s // wide }}_{{ s % wide }};
+            {
+                let m = meeting({{ s - begin }}u, lane);
+                x_tile[m.x][m.y][m.z] = sum{{ s // wide }}_{{ s % wide }};
+            }
             $$ endfor
         }
         workgroupBarrier();
         if (part == 0u) {
             $$ for s in some
-            sum{{ s // wide }}_{{ s % wide }} += {{ met(s - begin) }};
+            {
+                let m = meeting({{ s - begin }}u, lane);
+                sum{{ s // wide }}_{{ s % wide }} += x_tile[m.x][m.y][m.z];
+            }
             $$ endfor
         }
         workgroupBarrier();

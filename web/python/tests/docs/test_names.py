@@ -31,6 +31,9 @@ FOREIGN = {
     "_us",
     "StringNormalizer",  # an operator that is refused
     "output_facial_transformation_matrixes",  # an option of MediaPipe
+    "tokenizer.json",  # files beside a model
+    "preprocessor_config.json",
+    "config.json",
 }  # words of others, and of the rules of style
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 PATH = re.compile(r"(?:[\w.*-]+/)+[\w.*-]*|[\w-]+\.(?:py|md|js|mjs|toml|html|css|wgsl|c|h|json)")

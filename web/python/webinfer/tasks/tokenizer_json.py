@@ -28,7 +28,7 @@ Splitter = Callable[[str, bool], list[str]]  # of a part of a text, and whether 
 Model = Callable[[str], list[int]]  # the tokens of a word
 
 MAX_KEPT = 20_000  # words whose tokens are remembered
-UNKNOWN_PENALTY = 10.0  # below the least score of a Unigram vocabulary. Source: tokenizers/src/models/unigram/model.rs
+UNKNOWN_PENALTY = 10.0  # below the lowest score of a Unigram vocabulary. Source: tokenizers/src/models/unigram/model.rs
 LONGEST_GRAPHEME = 6  # bytes, from which it is looked up letter by letter. Source: spm_precompiled/src/lib.rs
 
 
