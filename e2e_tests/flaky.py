@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ class FlakyNetwork:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._left: int | None = None  # bytes that still come through; None: all
+        self._only: re.Pattern[bytes] | None = None  # of requests that alone come through
         self._rate = 0  # bytes a second; 0: as fast as it goes
         self._turn = asyncio.Lock()  # one piece at a time where the network is slow
         self.address = ""
@@ -46,13 +48,17 @@ class FlakyNetwork:
         """Loses every connection once so many more bytes have come through."""
         self._left = count
 
+    def carry_only(self, target: str) -> None:
+        """Carries requests whose target matches this expression, and loses the connections that others come by."""
+        self._only = re.compile(rf"GET ({target}) ".encode())
+
     def be_slow(self, bytes_per_s: int) -> None:
         """Carries so many bytes a second, of all connections together."""
         self._rate = bytes_per_s
 
     def recover(self) -> None:
         """Carries new connections as if nothing had been; lost ones stay lost."""
-        self._left = None
+        self._left = self._only = None
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked, answers = await asyncio.open_connection(self._server.hostname, self._server.port)
@@ -65,6 +71,8 @@ class FlakyNetwork:
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, answers: bool) -> None:
         while data := await source.read(PIECE):
+            if self._only and not answers and not self._only.match(data):
+                await asyncio.sleep(NEVER_S)
             if self._left is not None:
                 self._left -= len(data) if answers else 0
                 if self._lost:
@@ -74,7 +82,7 @@ class FlakyNetwork:
                     await asyncio.sleep(len(data) / self._rate)
             sink.write(data)
             await sink.drain()
-        if answers and self._lost:  # the network hides that the server hung up
+        if answers and (self._lost or self._only):  # the network hides that the server hung up
             await asyncio.sleep(NEVER_S)
 
     @property

@@ -101,7 +101,7 @@ def test_the_editor_comes_when_opened_and_its_lines_run_fail_and_come_back(demo:
     assert page.page.locator("#code-body .cm-line.mistake").inner_text().startswith("faces =")
     assert page.page.locator("#code-body .cm-gutterElement.mistake").inner_text() == "3"
     page.press("Go to line 3")
-    assert page.page.locator("#code-body .cm-focused").count() == 1
+    page.page.wait_for_selector("#code-body .cm-focused", state="attached")
 
     page.press("Reset")
     assert page.lines == lines
