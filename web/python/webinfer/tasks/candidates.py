@@ -1,4 +1,4 @@
-"""Labels that the caller makes up, for zero-shot classification: the texts made of them, and their scores."""
+"""Labels that the caller makes up, for zero-shot classification: the texts made of them, their scores, the result."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import math
 from collections.abc import Sequence
 
 from webinfer.errors import InputError
+from webinfer.tasks.base import ResultField, ResultSchema
 from webinfer.tasks.classifier import Category
 
 PLACE = "{}"
+RESULT = ResultSchema(
+    "categories", "categories", "Categories", "Category",
+    (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
+)  # fmt: skip
 
 
 def checked_labels(labels: Sequence[str] | str) -> tuple[str, ...]:

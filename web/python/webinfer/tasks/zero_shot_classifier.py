@@ -14,8 +14,8 @@ from webinfer.session.loading import load
 from webinfer.session.options import whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import ResultField, ResultSchema, Task
-from webinfer.tasks.candidates import checked_labels, hypotheses, ranked, softmax
+from webinfer.tasks.base import Task
+from webinfer.tasks.candidates import RESULT, checked_labels, hypotheses, ranked, softmax
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.model_folder import json_beside
 from webinfer.tasks.picture_input import closed_on_error
@@ -63,10 +63,7 @@ class ZeroShotClassifier(Task[Category]):
     name = "zero-shot-classification"
     takes = "text"
     extension = LOGITS
-    result = ResultSchema(
-        "categories", "categories", "Categories", "Category",
-        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
-    )  # fmt: skip
+    result = RESULT
 
     def __init__(self, session: Session, tokenizer: TokenizerJson, entailment: int, longest: int) -> None:
         super().__init__(session)

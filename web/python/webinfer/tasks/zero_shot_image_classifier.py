@@ -20,8 +20,8 @@ from webinfer.session.loading import ModelBytes, load, opened
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
-from webinfer.tasks.candidates import checked_labels, hypotheses, ranked, sigmoid, softmax
+from webinfer.tasks.base import PictureTask
+from webinfer.tasks.candidates import RESULT, checked_labels, hypotheses, ranked, sigmoid, softmax
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.image import read_image
@@ -238,10 +238,7 @@ class ZeroShotImageClassifier(PictureTask[Category]):
 
     name = "zero-shot-image-classification"
     extension = TEXTS
-    result = ResultSchema(
-        "categories", "categories", "Categories", "Category",
-        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
-    )  # fmt: skip
+    result = RESULT
 
     def __init__(
         self, session: Session, spec: InputSpec, feeder: PictureFeeder, texts: _Texts, view: PictureView,
