@@ -22,8 +22,8 @@ from webinfer.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from webinfer.host.gpu import GpuDevice, GpuOffer
 
-# Turns of all loops of an invocation together, after which Mesa's adapter on the processor (lavapipe) ends them without
-# a word: LP_MAX_TGSI_LOOP_ITERATIONS in gallivm's lp_bld_limits.h.
+# Iterations of all loops of an invocation together, after which Mesa's CPU adapter (lavapipe) ends them silently:
+# LP_MAX_TGSI_LOOP_ITERATIONS in gallivm's lp_bld_limits.h.
 MAX_TURNS = 65_535
 WORKGROUP = 64  # invocations, where a kernel has no reason for another number
 MIN_LIMITS = {  # what every device has
