@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tests.ops.case_graphs import Array
 
+from webinfer.backends.reference.attention import whole_mask
 from webinfer.backends.reference.executor import compute
 from webinfer.backends.reference.quantized import real
 from webinfer.graph.ir import Node, TensorType, Value
@@ -190,10 +191,11 @@ def _attention(node: Node, arrays: Arrays) -> tuple[Array, Array]:
         np.swapaxes(x, 1, 2) if inner else x for x, inner in zip(arrays[:3], a.inner, strict=False) if x is not None
     )
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
-    mask = arrays[3].astype(np.float64) if len(arrays) > 3 and arrays[3] is not None else np.zeros((1, 1, 1, 1))
+    parts = [part.astype(np.float64) for part in arrays[3:] if part is not None] or [np.zeros((1, 1, 1, 1))]
+    mask, sizes = whole_mask(*parts), whole_mask(*map(_size, parts))
     products = _size(q) @ np.swapaxes(_size(k), -1, -2)
     logits = a.scale * (q.astype(np.float64) @ np.swapaxes(k.astype(np.float64), -1, -2)) + mask
-    terms = abs(a.scale) * products + _size(mask)
+    terms = abs(a.scale) * products + sizes
     sure = np.nan_to_num(logits - relative * terms, nan=-np.inf).max(-1, keepdims=True)
     counts = ~(logits + relative * terms < sure - 110.0)
     steep = np.where(counts, terms, 0.0).max(-1, keepdims=True)

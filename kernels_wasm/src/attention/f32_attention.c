@@ -4,6 +4,8 @@
 //   q, y  [batches, heads, queries, d] and [.., e]: batch b, head h, row i from b * q_batch + h * q_head + i * q_row on
 //   k, v  [batches, heads / share, keys, d] and [.., e]: likewise; `share` heads in a row read one group
 //   mask  likewise [.., queries, keys], read up to 12 bytes past its end; 0 = none
+//   columns  likewise [.., queries, spread], read as far; 0 = none. With them the mask is [.., queries, keys / spread], and
+//         key i has mask[i / spread] + columns[i % spread].
 //
 // Queries of a group lie in lanes, eight side by side, so that keys and values are read where they lie, one float for
 // eight queries: nothing of them is packed, and softmax needs no sums across lanes. With clear_nan a row whose weights
@@ -62,7 +64,7 @@ INLINE v4f power(const Powers *c, v4f x) {
 typedef struct {
   float (*q)[SIDE], (*sums)[SIDE], (*weights)[SIDE];
   float top[SIDE], total[SIDE];
-  const float *masks[SIDE];
+  const float *masks[SIDE], *columns[SIDE];
   int32_t hidden;  // whether the block of keys counts for none of them
 } Panel;
 
@@ -200,11 +202,11 @@ static __attribute__((noinline)) void score_block(Panel *p, const float *k, int3
   if (j < count) score(4, k + j * k_row, k_row, count - 1 - j, p->q[0], d, p->weights[j]);
 }
 
-INLINE void add_mask(Panel *p, int32_t at, int32_t count) {
+INLINE void add_mask(Panel *p, const float *const masks[SIDE], int32_t count) {
   for (int32_t j = 0; j < count; j += 4) {
     for (int s = 0; s < 2; s++) {
       v4f part[4];
-      UNROLL for (int i = 0; i < 4; i++) part[i] = v4f_load(p->masks[4 * s + i] + at + j);
+      UNROLL for (int i = 0; i < 4; i++) part[i] = v4f_load(masks[4 * s + i] + j);
       transpose(part);
       UNROLL for (int i = 0; i < 4; i++) {
         float *to = p->weights[j + i] + 4 * s;
@@ -212,6 +214,29 @@ INLINE void add_mask(Panel *p, int32_t at, int32_t count) {
       }
     }
   }
+}
+
+INLINE void add_mask_of(Panel *p, int32_t at, int32_t count) {
+  const float *masks[SIDE];
+  for (int32_t i = 0; i < SIDE; i++) masks[i] = p->masks[i] + at;
+  add_mask(p, masks, count);
+}
+
+// The masks of a block of keys, whose rows and columns have a part each.
+static __attribute__((noinline)) void add_mask_of_parts(Panel *p, int32_t at, int32_t count, int32_t spread) {
+  float sums[SIDE][KEYS + 4];
+  const float *masks[SIDE];
+  for (int32_t i = 0; i < SIDE; i++) {
+    masks[i] = sums[i];
+    const float *mask = p->masks[i] + at / spread, *columns = p->columns[i];
+    for (int32_t j = 0, c = at % spread; j < count; mask++, c = 0) {
+      const int32_t run = spread - c < count - j ? spread - c : count - j;
+      const v4f part = v4f_load_splat(mask);
+      for (int32_t u = 0; u < run; u += 4) v4f_store(sums[i] + j + u, part + v4f_load(columns + c + u));
+      j += run;
+    }
+  }
+  add_mask(p, masks, count);
 }
 
 INLINE void begin_panel(Panel *p, int32_t d, int32_t e, const float *const rows[SIDE], float scale) {
@@ -253,11 +278,12 @@ INLINE void end_panel(const Panel *p, int32_t e, float *const rows[SIDE], int32_
 }
 
 void f32_attention(const float *restrict q, const float *restrict k, const float *restrict v,
-                   const float *restrict mask, float *restrict y, int32_t batches, int32_t heads, int32_t share,
+                   const float *restrict mask, const float *restrict columns, float *restrict y, int32_t batches, int32_t heads, int32_t share,
                    int32_t queries, int32_t keys, int32_t d, int32_t e, int32_t q_batch, int32_t q_head, int32_t q_row,
                    int32_t k_batch, int32_t k_head, int32_t k_row, int32_t v_batch, int32_t v_head, int32_t v_row,
                    int32_t y_batch, int32_t y_head, int32_t y_row, int32_t mask_batch, int32_t mask_head,
-                   int32_t mask_row, float scale, int32_t clear_nan, int32_t begin, int32_t end) {
+                   int32_t mask_row, int32_t columns_batch, int32_t columns_head, int32_t columns_row, int32_t spread,
+                   float scale, int32_t clear_nan, int32_t begin, int32_t end) {
   (void)batches;  // the plan's bounds of y need it
   const int32_t size = d > ATTENTION_NARROW || e > ATTENTION_NARROW ? ATTENTION_ROWS : MOST_ROWS;
   const int32_t rows = share * queries, blocks = (rows + size - 1) / size, groups = heads / share;
@@ -283,6 +309,7 @@ void f32_attention(const float *restrict q, const float *restrict k, const float
         from[i] = q + batch * q_batch + head * q_head + row * q_row;
         to[p * SIDE + i] = y + batch * y_batch + head * y_head + row * y_row;
         panels[p].masks[i] = mask + batch * mask_batch + head * mask_head + row * mask_row;
+        panels[p].columns[i] = columns + batch * columns_batch + head * columns_head + row * columns_row;
       }
       begin_panel(&panels[p], d, e, from, scale);
     }
@@ -290,10 +317,11 @@ void f32_attention(const float *restrict q, const float *restrict k, const float
     for (int32_t at = 0; at < keys; at += KEYS) {
       const int32_t count = keys - at < KEYS ? keys - at : KEYS;
       for (int32_t p = 0; p * SIDE < some; p++) {
-        panels[p].hidden = mask_rows && is_hidden(&panels[p], at, count, mask_rows);
+        panels[p].hidden = mask_rows && !columns && is_hidden(&panels[p], at, count, mask_rows);
         if (panels[p].hidden) continue;
         score_block(&panels[p], keys_of + at * k_row, k_row, count, d);
-        if (mask_rows) add_mask(&panels[p], at, count);
+        if (columns) add_mask_of_parts(&panels[p], at, count, spread);
+        else if (mask_rows) add_mask_of(&panels[p], at, count);
       }
       for (int32_t p = 0; p * SIDE < some; p++) {
         v4f shrink[2];

@@ -2,7 +2,7 @@
 // a head; keys, then their values, come in blocks of KEYS through workgroup memory, and what is summed so far shrinks
 // when a block brings a larger logit.
 //
-//   q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [.., K], y [B, H, Q, E], laid out as the strides say: of
+//   q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [.., K], columns, y [B, H, Q, E], laid out as the strides say: of
 //   batches, heads and rows, behind the first element of q, k and v.
 //   TX by TY invocations; each computes PR rows (ty + i * TY) by `quads_keys` quads of logits, and the same rows by
 //   `quads_values` quads of y, all in registers. Rows in workgroup memory are odd numbers of quads long, which keeps
@@ -10,6 +10,7 @@
 //   Key k lies in slot k % 4 * KEYS / 4 + k / 4: an invocation has four neighbouring keys, and neighbours other slots.
 //   With `skips`, blocks of keys that the mask hides from all rows of a workgroup are left out: causal and windowed masks.
 //   The mask of the next block is on its way meanwhile.
+//   With `spread`, the mask of key i is mask[i / spread] + columns[i % spread]: no tensor of all pairs of places is made.
 //   With `cached`, q [1, Q, H, D] meets a cache: k [G, CAPACITY/8, D, 8] and v [G, CAPACITY, D]; place says the position of
 //   the first query and how many count. A query sees the keys up to its own position; y is 0 for those that do not count.
 //   With `ahead`, values are on their way while logits are computed, and the next keys while values are summed.
@@ -72,7 +73,21 @@ fn hides(m: vec4<f32>, seen: bool) -> bool {
     return all(bitcast<vec4<u32>>(m) == vec4<u32>(0xff800000u)) || (seen && all(m <= vec4<f32>(LOW)));
 }
 $$ endif
-$$ if masked
+$$ if spread
+// The mask of four keys for a row whose parts begin at these places; what lies behind the last key is hidden.
+fn mask_quad(at: vec2<u32>, key: u32) -> vec4<f32> {
+    $$ if mask_quads
+    if (key >= params.keys) { return vec4<f32>(LOWEST); }
+    return load_mask(at.x + key / params.spread) + load4_columns((at.y + key % params.spread) / 4u);
+    $$ else
+    var m = vec4<f32>(LOWEST);
+    for (var c = key; c < min(key + 4u, params.keys); c++) {
+        m[c - key] = load_mask(at.x + c / params.spread) + load_columns(at.y + c % params.spread);
+    }
+    return m;
+    $$ endif
+}
+$$ elif masked
 // The mask of four keys; what lies behind the last key is hidden.
 fn mask_quad(at: u32, key: u32) -> vec4<f32> {
     $$ if mask_quads
@@ -149,7 +164,11 @@ fn compute(unit: u32, local: u32) {
     $$ endif
     var top{{ i }} = LOWEST;
     var total{{ i }} = 0.0;
-    $$ if masked
+    $$ if spread
+    let at_mask{{ i }} = batch * vec2<u32>(params.mask_batch, params.columns_batch)
+        + head * vec2<u32>(params.mask_head, params.columns_head)
+        + min(first_row + row{{ i }}, params.queries - 1u) * vec2<u32>(params.mask_row, params.columns_row);
+    $$ elif masked
     let at_mask{{ i }} = batch * params.mask_batch + head * params.mask_head
         + min(first_row + row{{ i }}, params.queries - 1u) * params.mask_row;
     $$ endif

@@ -234,6 +234,39 @@ def test_attention_without_keys_gives_zeros_where_the_model_says_so() -> None:
     assert node.attrs.inner == (True, True, True, True)
 
 
+def _attention_of_places(b: Known, by_places: bool, rows: int, columns: int, turned: bool) -> Graph:
+    """Keys are the places of a picture, with a bias for their row and one for their column, as image encoders have."""
+    heads, n, size, keys = 3, 6, 4, rows * columns
+    q, k, v = b.input("q", heads, n, size), b.input("k", heads, keys, size), b.input("v", heads, keys, size)
+    y = b.node(matmul.MATMUL, [q, k], matmul.MatmulAttrs(transpose_b=True), "scores")
+    parts = [b.input("rows", heads, 2, n // 2, rows, 1), b.input("columns", heads, 2, n // 2, 1, columns)]
+    first, second = parts[::-1] if turned else parts
+    places, flat = mv.ReshapeAttrs((heads, 2, n // 2, rows, columns)), mv.ReshapeAttrs((heads, n, keys))
+    if by_places:
+        y = b.node(mv.RESHAPE, [y], places, "places")
+        y = b.node(mv.RESHAPE, [b.pair(ew.ADD, b.pair(ew.ADD, y, first), second)], flat, "flat")
+    else:
+        y = b.pair(ew.ADD, y, b.node(mv.RESHAPE, [b.pair(ew.ADD, first, second)], flat, "flat"))
+    y = b.node(sm.SOFTMAX, [y], sm.SoftmaxAttrs(2), "weights")
+    return b.output(b.node(matmul.MATMUL, [y, v], matmul.MatmulAttrs(), "y"))
+
+
+@pytest.mark.parametrize("by_places", [True, False])
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_bias_of_rows_and_columns_is_added_up_inside_attention(by_places: bool, turned: bool) -> None:
+    wanted = (*["reshape"] * 5, "attention", "reshape")
+    fused(lambda b: _attention_of_places(b, by_places, 5, 8, turned), *wanted)
+
+
+@pytest.mark.parametrize("by_places", [True, False])
+def test_columns_that_are_no_quads_are_added_up_before_attention(by_places: bool) -> None:
+    wanted = ("add", "reshape", "attention", "reshape")
+    graph = _attention_of_places(Known(), by_places, 5, 7, False)
+    optimize(graph)
+    assert {node.op.name for node in graph.nodes} == {*wanted}
+    fused(lambda b: _attention_of_places(b, by_places, 5, 7, False), *[node.op.name for node in graph.nodes])
+
+
 def test_products_that_are_no_attention_stay() -> None:
     b = Known()
     q, k, v = (b.input(name, 2, 4, 8) for name in "qkv")

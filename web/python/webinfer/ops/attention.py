@@ -37,17 +37,22 @@ def infer(inputs: Inputs, a: AttentionAttrs) -> tuple[TensorType, ...]:
 
     Shapes:  q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [1 or B, 1 or H, 1 or Q, K] or absent
              -> y [B, H, Q, E], each laid out as `inner` says; H is a multiple of G, and H / G heads in a row share
+             with columns [1 or B, 1 or H, 1 or Q, C], the mask is [.., K / C]: key i gets mask[i / C] + columns[i % C],
+             as keys that are the places of a picture have a bias for their row and one for their column
     Raises:  ShapeError if the shapes do not fit, something is empty, or rows are longer than `MAX_WIDTH`
     """
     q, k, v = (need("attention", name, t, 4) for name, t in zip("qkv", inputs, strict=False))
-    mask = inputs[3] if len(inputs) > 3 else None
+    mask, columns = [*inputs[3:], None, None][:2]
     (b, h, n, d), (kb, g, keys, kd), values = (by_heads(t.shape, i) for t, i in zip((q, k, v), a.inner, strict=False))
-    fits = kb == b and kd == d and values[:3] == (b, g, keys) and not h % max(g, 1)
-    if mask is not None:
-        sizes = zip(mask.shape, (b, h, n, keys), strict=True) if mask.rank == 4 else [(0, 1)]
-        fits = fits and mask.shape[-1:] == (keys,) and all(size in (1, full) for size, full in sizes)
-    if not fits or len({t.dtype for t in (q, k, v, mask or q)}) > 1:
-        raise ShapeError(f"attention: q {q}, k {k}, v {v}, mask {mask} do not fit")
+    fits = kb == b and kd == d and values[:3] == (b, g, keys) and not h % max(g, 1) and (columns is None or mask)
+    biases = [bias for bias in (mask, columns) if bias is not None]
+    for bias in biases:
+        sizes = zip(bias.shape[:3], (b, h, n), strict=True) if bias.rank == 4 else [(0, 1)]
+        fits = fits and all(size in (1, full) for size, full in sizes)
+    fits = fits and (not biases or math.prod(bias.shape[-1] for bias in biases) == keys)
+    if not fits or len({t.dtype for t in (q, k, v, *biases)}) > 1:
+        told = f", columns {columns}" if columns else ""
+        raise ShapeError(f"attention: q {q}, k {k}, v {v}, mask {mask}{told} do not fit")
     if not all((*q.shape, *k.shape, *v.shape)) or max(d, values[3]) > MAX_WIDTH or not math.isfinite(a.scale):
         raise ShapeError(
             f"attention: q {q}, k {k}, v {v} must have elements, at most {MAX_WIDTH} a row; scale {a.scale}"
@@ -70,7 +75,7 @@ def strides(shape: Sequence[int], inner: bool) -> tuple[int, int, int]:
 
 
 def mask_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The same of a mask: 0 along an axis that it is repeated along."""
+    """The same of a mask, or of the part of one: 0 along an axis that it is repeated along."""
     _, h, n, k = shape
     return tuple(0 if size == 1 else step for size, step in zip(shape, (h * n * k, n * k, k), strict=False))
 
@@ -78,9 +83,9 @@ def mask_strides(shape: Sequence[int]) -> tuple[int, ...]:
 def _case(
     label: str, q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...] = (), mask: tuple[int, ...] = (),
     inner: tuple[bool, bool, bool, bool] = (False,) * 4, clear_nan: bool = False, scale: float = 0.3,
-    values: dict[int, Sequence[float]] | None = None,
+    values: dict[int, Sequence[float]] | None = None, columns: tuple[int, ...] = (),
 ) -> Case:  # fmt: skip
-    inputs = [TensorType(q), TensorType(k), TensorType(v or k), *([TensorType(mask)] if mask else [])]
+    inputs = [TensorType(shape) for shape in (q, k, v or k, mask, columns) if shape]
     attrs = AttentionAttrs(scale, inner, clear_nan)
     return Case(label, tuple(inputs), attrs, low=-2.0, high=2.0, values=values or {})
 
@@ -111,6 +116,12 @@ ATTENTION = declare(
                 values={3: [0.0 if 70 < j < 75 + i else _LEAST for i in range(3) for j in range(200)]}),
             _case("all keys are next to hidden", (1, 1, 2, 4), (1, 1, 130, 4), mask=(1, 1, 1, 130),
                 values={3: [_LEAST] * 130}),
+            _case("a bias for rows and one for columns", (1, 3, 35, 8), (1, 3, 35, 8), mask=(1, 3, 35, 5),
+                columns=(1, 3, 35, 7)),
+            _case("quads of columns, in blocks of keys", (2, 48, 2, 4), (2, 144, 2, 4), mask=(2, 2, 48, 12),
+                columns=(2, 2, 48, 12), inner=(True, True, True, True)),
+            _case("columns of one for all, many rows", (1, 4, 9, 4), (1, 2, 130, 4), mask=(1, 1, 9, 65),
+                columns=(1, 4, 1, 2)),
             _case("a query without keys", (1, 1, 2, 4), (1, 1, 6, 4), mask=(1, 1, 2, 6), clear_nan=True,
                 values={3: (*_SOME, *[_NONE] * 6)}),
         ),

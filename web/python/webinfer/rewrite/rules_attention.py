@@ -13,15 +13,15 @@ from webinfer.ops import matmul as mm
 from webinfer.ops import movement as mv
 from webinfer.ops import softmax as sm
 from webinfer.ops.strides import moved_axes, row_major
-from webinfer.rewrite.facts import Facts
+from webinfer.rewrite.facts import Facts, is_plain
 from webinfer.rewrite.matcher import rewrite, rule
 from webinfer.rewrite.patterns import MAX_WALK, Match, Number, Scalar, Variable, add, kind
 
 Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
 
 Q, K, V, MASK, SCALE = *map(Variable, ("q", "k", "v", "mask")), Scalar("scale")
-matmul, softmax, transpose, where, is_nan, attention = map(
-    kind, (mm.MATMUL, sm.SOFTMAX, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, att.ATTENTION)
+matmul, softmax, reshape, transpose, where, is_nan, attention = map(
+    kind, (mm.MATMUL, sm.SOFTMAX, mv.RESHAPE, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, att.ATTENTION)
 )
 
 
@@ -87,6 +87,55 @@ def _fused(match: Match) -> list[Node] | None:
     return made
 
 
+def _biases_first(match: Match) -> list[Node] | None:
+    """The sum of two biases, which scores got while their keys were places of a picture, added to the scores."""
+    root, places = match.root, match.node("by places")
+    scores = places.required_input(0)
+    if scores.type != root.output.type:
+        return None
+    total = apply(ew.ADD, [match.value("one"), match.value("other")], ew.BinaryAttrs(), root.label)
+    if total.output.type != places.output.type:
+        return None
+    turned = apply(mv.RESHAPE, [total.output], mv.ReshapeAttrs(scores.type.shape), root.label)
+    return [total, turned, Node(ew.ADD, [scores, turned.output], root.outputs, ew.BinaryAttrs(), root.label)]
+
+
+def _in_parts(match: Match) -> list[Node] | None:
+    """The attention that adds up its mask by itself, from a part for the rows of a picture and one for its columns.
+
+    A picture of 64 by 64 places has 805 MB of such masks for 12 heads; the parts have 25. Columns are quads: of others,
+    such as windows of 14 by 14, masks are small, and each key would cost a load more.
+    """
+    node, mask = match.root, match.root.required_input(3)
+    total = _before_reshapes(mask, match.facts)
+    if total is None or total.op is not ew.ADD or not is_plain(total) or match.facts.is_known(total.output):
+        return None
+    *lead, rows, columns = total.output.type.shape
+    if not lead or rows == 1 or columns % 4 or rows * columns != mask.type.shape[-1]:
+        return None
+    for first, second in (total.inputs, total.inputs[::-1]):
+        if _is_part(first, (*lead, rows, 1)) and _is_part(second, (*lead, 1, columns)):
+            made = [
+                apply(mv.RESHAPE, [part], mv.ReshapeAttrs((*mask.type.shape[:3], size)), f"{node.label}/bias")
+                for part, size in ((first, rows), (second, columns))
+            ]
+            inputs = [*node.inputs[:3], *(part.output for part in made)]
+            return [*made, Node(node.op, inputs, node.outputs, node.attrs, node.label)]
+    return None
+
+
+def _before_reshapes(value: Value, facts: Facts) -> Node | None:
+    """What writes the value, in another shape."""
+    node = facts.writers.get(value)
+    while node is not None and node.op is mv.RESHAPE:
+        node = facts.writers.get(node.required_input(0))
+    return node
+
+
+def _is_part(value: Value | None, shape: tuple[int, ...]) -> bool:
+    return value is not None and value.type.shape == shape
+
+
 def _turned_back(match: Match) -> list[Node]:
     """The attention that writes its heads inside rows."""
     before = match.node("attention")
@@ -112,8 +161,11 @@ SCORES = matmul(Q, K, name="scores", when=_is_plain) * SCALE
 WEIGHTS = softmax(SCORES, name="softmax", when=_is_along_keys) | softmax(
     add(SCORES, MASK), name="softmax", when=_needs_no_factor
 )
+ONE, OTHER = Variable("one"), Variable("other")
+BY_PLACES = add(add(reshape(SCORES, name="by places", once=True), ONE, once=True), OTHER, once=True)
 CLEARED = Variable("weights", WEIGHTS)  # without keys they are NaN
 RULES = (
+    rule("biases of scores by places", reshape(BY_PLACES), _biases_first),
     rule("attention", matmul(WEIGHTS, V, when=_is_last_product), _fused, _fits),
     rule(
         "attention that may have no keys",
@@ -125,10 +177,12 @@ RULES = (
     ),
 )  # fmt: skip
 
+PARTS = (rule("a mask in parts", attention(Q, K, V, MASK), _in_parts),)
+
 
 def fuse_attention(graph: Graph) -> int:
-    """Number of attentions, and of transposes that they took over."""
-    return rewrite(graph, RULES)
+    """Number of attentions, and of transposes and masks that they took over."""
+    return rewrite(graph, RULES) + rewrite(graph, PARTS)
 
 
 def _source(

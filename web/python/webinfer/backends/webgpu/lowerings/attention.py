@@ -31,11 +31,13 @@ NAMES = ("q", "k", "v")
 
 def attention_of(node: Node, inside: Mapping[int, Rows], target: Target) -> list[Dispatch]:
     """attention.wgsl; `inside` says where those of q, k and v lie that are part of a larger tensor."""
-    a, y, mask = node.attrs, node.output, node.optional_input(3)
+    a, y, mask, columns = node.attrs, node.output, node.optional_input(3), node.optional_input(4)
     s, tile, quads = sizes_of(node), choose_tile(node, target), has_quads(node)
+    last = columns or mask
     variables = _of_tile(tile, s) | {
-        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan, "mask_quads": s.keys % 4 == 0,
-        "skips": mask is not None and mask.type.shape[2] > 1, "cached": False,
+        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan, "cached": False,
+        "mask_quads": last is not None and last.type.shape[-1] % 4 == 0, "spread": columns is not None,
+        "skips": mask is not None and columns is None and mask.type.shape[2] > 1,
     }  # fmt: skip
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
@@ -44,13 +46,16 @@ def attention_of(node: Node, inside: Mapping[int, Rows], target: Target) -> list
         bindings.append(read(name, source))
         steps |= {f"{name}_first": first} | _steps(name, lengths)
     steps |= _steps("y", strides(y.type.shape, a.inner[3]))
-    if mask is not None:
-        steps |= _steps("mask", mask_strides(mask.type.shape))
+    for name, part in (("mask", mask), ("columns", columns)):
+        if part is not None:
+            steps |= _steps(name, mask_strides(part.type.shape))
+    if columns is not None:
+        steps["spread"] = columns.type.shape[-1]
     counts = u32(
         heads=s.batches * s.heads, per_batch=s.heads, share=s.heads // s.groups, queries=s.queries, keys=s.keys,
         d=s.depth, e=s.width, **steps,
     )  # fmt: skip
-    ends = (*read_given(mask=mask), write("y", y, single=not quads))
+    ends = (*read_given(mask=mask, columns=columns), write("y", y, single=not quads))
     groups = groups_for(s.batches * s.heads * -(-s.queries // tile.rows), target, 1)
     return [Dispatch("attention", variables, (*bindings, *ends), (*counts, *f32(scale=a.scale)), groups, tile.name)]
 
@@ -67,7 +72,8 @@ def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
     s = Sizes(1, a.heads, groups, rows, min(capacity, LARGEST), width, width)
     tile = best_tile(s, target)
     variables = _of_tile(tile, s) | {
-        "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "cached": True
+        "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "cached": True,
+        "spread": False,
     }  # fmt: skip
     of_rows, of_cache = (0, width, a.heads * width), (0, capacity * width, width)
     steps = {f"{name}_first": 0 for name in NAMES}
