@@ -1,4 +1,4 @@
-"""ONNX → graph: the table of all operators, and the walk over a file's graphs and functions."""
+"""ONNX → graph: the walk over a file's graphs and functions."""
 
 from __future__ import annotations
 
@@ -20,44 +20,7 @@ from webinfer.importers.core.partial_evaluation import DataDependentValue, Key, 
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.tensor_list import Listed
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
-from webinfer.importers.onnx import (
-    attention,
-    bits,
-    control,
-    conv,
-    deform_conv,
-    elementwise,
-    gather,
-    grouped_attention,
-    linear_models,
-    loss,
-    matmul,
-    movement,
-    ngrams,
-    normalization,
-    optimized,
-    pattern,
-    pool,
-    quantized,
-    random,
-    recurrent,
-    reduce,
-    regions,
-    resize,
-    sampling,
-    scan,
-    sequences,
-    signal,
-    softmax,
-    stored,
-    support_vectors,
-    suppression,
-    training,
-    tree_ensemble,
-)
-from webinfer.importers.onnx import (
-    shapes as shape_family,
-)
+from webinfer.importers.onnx.families import CONVERTERS
 from webinfer.importers.onnx.layouts import View
 from webinfer.importers.onnx.model import GraphInfo, ModelInfo, NodeInfo, ValueInfo, plain_domain, read_file
 from webinfer.importers.onnx.operation import (
@@ -71,13 +34,6 @@ from webinfer.importers.onnx.operation import (
 )
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
-_FAMILIES = (
-    attention, bits, control, conv, deform_conv, elementwise, gather, grouped_attention, linear_models, loss, matmul,
-    movement, ngrams, normalization, optimized, pattern, pool, quantized, random, recurrent, reduce, regions, resize,
-    sampling, scan, sequences, shape_family, signal, softmax, stored, support_vectors, suppression,
-    training, tree_ensemble,
-)  # fmt: skip
-CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
 MAX_NAMES = 8  # inputs with open sizes that one error lists
 
