@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, TurnExecutor, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, SKIP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
-from webinfer.backends.wasm.load_steps import drop_intermediates, in_turns
+from webinfer.backends.wasm.load_steps import JOINED_BYTES, drop_intermediates, in_runs, in_turns
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.clamp_fusion import find_floors
@@ -175,7 +175,7 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
         prepare, staged = found
         for block, address in there.items():
             block.address = address
-        own = _sized_last(builder, there)
+        own = _in_order(builder, there)
         base = _align(memory.end)
         for block in own:
             place = None if block in builder.sized else memory.place(block.span)
@@ -220,13 +220,15 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
         done: int = 0, total: int = 0,
     ) -> int:  # fmt: skip
         """Writes what is given and tells the progress; the bytes that are done then."""
-        for block, data in sources.items():
-            if data is not None and len(data):
-                kernels.write(block.address, data)
-            done += block.nbytes
+        end = done + sum(block.nbytes for block in sources)
+        for address, data, nbytes in in_runs(sources, 0 if kernels.notes_load else JOINED_BYTES):
+            kernels.write(address, data)
+            done += nbytes
             if progress is not None:
                 progress(ProgressEvent("weights", done, total))
-        return done
+        if progress is not None and done < end:  # what steps of the load write
+            progress(ProgressEvent("weights", end, total))
+        return end
 
     # ----- looking inside
 
@@ -282,10 +284,14 @@ class WasmExecutor(LoadedPlan, PartExecutor, TurnExecutor):
                 yield node, value, self._tensor(kernels, ref.address, type)
 
 
-def _sized_last(builder: Builder, there: Mapping[Block, int]) -> dict[Block, memoryview | None]:
-    """The constants that a plan brings; what follows sizes lies next to the program, which follows them too."""
+def _in_order(builder: Builder, there: Mapping[Block, int]) -> dict[Block, memoryview | None]:
+    """The constants that a plan brings: first those that are written, side by side, then those that steps compute; what
+    follows sizes lies next to the program, which follows them too.
+    """
     own = {block: data for block, data in builder.constants.items() if block not in there}
-    return own | {block: own.pop(block) for block in builder.sized if block in own}
+    sized = {block: own.pop(block) for block in builder.sized if block in own}
+    given = {block: data for block, data in own.items() if data is not None}
+    return given | own | sized
 
 
 def can_share(graph: Graph) -> bool:

@@ -4,17 +4,20 @@ megabytes at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.memory import pointers
 from webinfer.lazy_dataclass import dataclass
-from webinfer.plan.blocks import Block, Kind, Ref, Step
+from webinfer.plan.blocks import SPARE, Block, Kind, Ref, Step
 
 # Bytes that one turn of the load brings in, its largest weight aside: small beside the weights of models for which
 # memory matters, and still a few turns for most. A guess; other numbers were not measured.
 TURN_BYTES = 8 << 20
+# Bytes of a constant that is copied once more so that it is written together with its neighbours: a call of the page
+# takes 50 us, as long as copying about so many (Pyodide 314 in Node 24, 2026-11-28).
+JOINED_BYTES = 1 << 16
 
 
 def drop_intermediates(builder: Builder, ends: Iterable[Ref]) -> None:
@@ -75,4 +78,34 @@ def in_turns(steps: Sequence[Step], staged: Iterable[Block], *, at_once: bool) -
                 seen[block] = None
                 block.first, block.last = 1 << 60, -1
             block.touch(len(turns) - 1)
-    return turns, list(seen)
+    return turns, sorted(seen, key=lambda block: block not in given)  # what is written lies side by side
+
+
+def in_runs(
+    sources: Mapping[Block, memoryview | None], most: int
+) -> Iterator[tuple[int, memoryview | list[memoryview | bytes], int]]:
+    """What to write where, and how many bytes are done then: blocks that lie side by side together, unless one has more
+    bytes than `most`.
+    """
+    run, start, end, done = list[memoryview | bytes](), 0, 0, 0
+    for block, data in sources.items():
+        small = type(data) is memoryview and data.nbytes == len(data) <= most
+        gap = block.address - end
+        if run and not (small and 0 <= gap < 2 * SPARE):
+            yield start, run, done
+            run, done = [], 0
+        done += block.nbytes
+        if data is None or not len(data):
+            continue
+        if not small:
+            yield block.address, data, done
+            done = 0
+            continue
+        if run:
+            run.append(bytes(gap))
+        else:
+            start = block.address
+        run.append(data)
+        end = block.address + len(data)
+    if run:
+        yield start, run, done
