@@ -67,39 +67,7 @@ var<workgroup> block_kv: array<array<vec4<f32>, WIDE>, KEYS>; // keys, then valu
 var<workgroup> block_p: array<array<vec4<f32>, {{ tx * quads_keys + 1 }}>, ROWS>; // weights
 var<workgroup> shared_tops: array<array<f32, TX>, ROWS>;
 
-$$ if skips
-var<workgroup> visible: u32; // the first key, plus one, of the last block of which a row sees a key
-fn hides(m: vec4<f32>, seen: bool) -> bool {
-    return all(bitcast<vec4<u32>>(m) == vec4<u32>(0xff800000u)) || (seen && all(m <= vec4<f32>(LOW)));
-}
-$$ endif
-$$ if spread
-// The mask of four keys for a row whose parts begin at these places; what lies behind the last key is hidden.
-fn mask_quad(at: vec2<u32>, key: u32) -> vec4<f32> {
-    $$ if mask_quads
-    if (key >= params.keys) { return vec4<f32>(LOWEST); }
-    return load_mask(at.x + key / params.spread) + load4_columns((at.y + key % params.spread) / 4u);
-    $$ else
-    var m = vec4<f32>(LOWEST);
-    for (var c = key; c < min(key + 4u, params.keys); c++) {
-        m[c - key] = load_mask(at.x + c / params.spread) + load_columns(at.y + c % params.spread);
-    }
-    return m;
-    $$ endif
-}
-$$ elif masked
-// The mask of four keys; what lies behind the last key is hidden.
-fn mask_quad(at: u32, key: u32) -> vec4<f32> {
-    $$ if mask_quads
-    if (key >= params.keys) { return vec4<f32>(LOWEST); }
-    return load4_mask((at + key) / 4u);
-    $$ else
-    var m = vec4<f32>(LOWEST);
-    for (var c = 0u; c < 4u; c++) { if (key + c < params.keys) { m[c] = load_mask(at + key + c); } }
-    return m;
-    $$ endif
-}
-$$ endif
+{$ include "_mask_of_keys.wgsl" $}
 
 // The larger one; a NaN is none.
 fn larger(a: f32, b: f32) -> f32 { return select(a, b, b > a); }
