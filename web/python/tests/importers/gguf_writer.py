@@ -72,6 +72,9 @@ def tiny_decoder(
     """A decoder small enough to be read in milliseconds; K types need sizes of whole 256s."""
     rng = np.random.default_rng(seed)
     count, head = len(tokens) or 48, width // heads
+    if architecture == "qwen3":  # whose heads are wider than a part of a row
+        head *= 2
+        more = {"qwen3.attention.key_length": head, "qwen3.attention.value_length": head, **(more or {})}
     facts: dict[str, Any] = {
         "general.architecture": architecture, f"{architecture}.block_count": blocks,
         f"{architecture}.context_length": context, f"{architecture}.embedding_length": width,
@@ -93,13 +96,15 @@ def tiny_decoder(
         vector(f"{at}attn_norm.weight", width, 1)
         vector(f"{at}ffn_norm.weight", width, 1)
         for name, n, k in (
-            ("attn_q", width, width), ("attn_k", groups * head, width), ("attn_v", groups * head, width),
-            ("attn_output", width, width), ("ffn_gate", inner, width), ("ffn_up", inner, width),
+            ("attn_q", heads * head, width), ("attn_k", groups * head, width), ("attn_v", groups * head, width),
+            ("attn_output", width, heads * head), ("ffn_gate", inner, width), ("ffn_up", inner, width),
             ("ffn_down", width, inner),
         ):  # fmt: skip
             matrix(f"{at}{name}.weight", n, k)
             if architecture == "qwen2" and name in ("attn_q", "attn_k", "attn_v"):
                 vector(f"{at}{name}.bias", n, 0)
+            if architecture == "qwen3" and name in ("attn_q", "attn_k"):
+                vector(f"{at}{name}_norm.weight", head, 1)
     vector("output_norm.weight", width, 1)
     if not tied:
         matrix("output.weight", count, width)

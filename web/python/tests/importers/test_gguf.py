@@ -48,7 +48,7 @@ async def _logits(data: bytes) -> np.ndarray:
     return np.concatenate(rows)
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
 @pytest.mark.parametrize("type", BlockType, ids=lambda type: type.name)
 def test_logits_are_those_of_the_equations(architecture: str, type: BlockType) -> None:
     large = {"width": 256, "inner": 256} if type.elements == 256 else {}
@@ -120,7 +120,7 @@ def test_a_session_of_a_file_takes_one_word_a_run() -> None:
 @pytest.mark.parametrize(
     ("data", "error", "said"),
     [
-        (tiny_decoder("mamba"), UnsupportedOpError, "the architecture mamba; llama and qwen2 are read"),
+        (tiny_decoder("mamba"), UnsupportedOpError, "the architecture mamba; llama, qwen2, qwen3 are read"),
         (tiny_decoder(more={"llama.expert_count": 8}), UnsupportedOpError, "mixture of experts"),
         (tiny_decoder(more={"llama.rope.scaling.type": "yarn"}), UnsupportedOpError, "positions scaled by yarn"),
         (tiny_decoder(more={"llama.attention.head_count": 0}), LimitError, "head_count"),

@@ -58,6 +58,8 @@ class ReferenceDecoder:
             at = f"blk.{block}."
             normed = self._norm(x, f"{at}attn_norm.weight")
             q, k, v = (self._product(normed, f"{at}attn_{n}").reshape(count, -1, m.head_width) for n in "qkv")
+            if m.head_norms:
+                q, k = (self._norm(t, f"{at}attn_{n}_norm.weight") for t, n in ((q, "q"), (k, "k")))
             k, v = (np.repeat(t, m.heads // m.groups, axis=1) for t in (self._turned(k), v))
             logits = np.einsum("ihd,jhd->hij", self._turned(q), k) / np.float32(np.sqrt(m.head_width))
             logits = np.where(seen, logits, -np.inf)

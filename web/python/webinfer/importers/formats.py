@@ -84,7 +84,7 @@ FORMATS = [
     ),
     Format(
         "GGUF", (".gguf",), "webinfer.importers.gguf.convert:read_gguf",
-        "architectures beside llama and qwen2; weights of IQ types, Q2_K, Q3_K",
+        "architectures beside llama, qwen2 and qwen3; weights of IQ types, Q2_K, Q3_K",
         signature=lambda head: head[:4] == b"GGUF", outline="webinfer.importers.gguf.convert:outline",
         weights="webinfer.importers.gguf.convert:weights",
         beside="webinfer.importers.gguf.shards:files_beside",

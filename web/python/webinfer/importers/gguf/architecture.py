@@ -13,7 +13,8 @@ from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.attention import MAX_WIDTH
 
 # architecture -> whether the elements of a pair that turns lie side by side
-ADJACENT = {"llama": True, "qwen2": False}
+ADJACENT = {"llama": True, "qwen2": False, "qwen3": False}
+HEAD_NORMS = "attn_q_norm.weight", "attn_k_norm.weight"  # in every block, or in none
 MAX_BLOCKS = 512
 MAX_SIZE = 1 << 20  # of a row
 
@@ -23,6 +24,7 @@ class Architecture:
     """A decoder of the llama family: blocks of attention over a cache and SwiGLU, each behind an RMS norm.
 
     `speeds` are radians a position of the pairs that turn; `context` the positions that the model was trained for.
+    With `head_norms` each head of queries and keys is normed before it turns.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Architecture:
     adjacent: bool
     context: int
     vocabulary: int
+    head_norms: bool
 
 
 def architecture_of(file: GgufFile) -> Architecture:
@@ -46,7 +49,7 @@ def architecture_of(file: GgufFile) -> Architecture:
     """
     name = file.fact("general.architecture", str)
     if name not in ADJACENT:
-        raise UnsupportedOpError([f"the architecture {safe_name(name)}; {' and '.join(ADJACENT)} are read"])
+        raise UnsupportedOpError([f"the architecture {safe_name(name)}; {', '.join(ADJACENT)} are read"])
 
     def size(key: str, most: int = MAX_SIZE, default: int | None = None) -> int:
         found = file.fact(f"{name}.{key}", int, default)
@@ -71,6 +74,7 @@ def architecture_of(file: GgufFile) -> Architecture:
     return Architecture(
         name, size("block_count", MAX_BLOCKS), width, size("feed_forward_length"), heads, groups, head_width, epsilon,
         _speeds(file, name, turned), ADJACENT[name], size("context_length", 1 << 24), embedding.sizes[1],
+        f"blk.0.{HEAD_NORMS[0]}" in file.tensors,
     )  # fmt: skip
 
 

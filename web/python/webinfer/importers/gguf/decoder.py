@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, apply
-from webinfer.importers.gguf.architecture import Architecture
+from webinfer.importers.gguf.architecture import HEAD_NORMS, Architecture
 from webinfer.importers.gguf.container import GgufFile, StoredTensor
 from webinfer.ops import gather, language, movement, normalization
 from webinfer.ops.language import BlockAttrs, BlockType, CachedAttentionAttrs
@@ -131,6 +131,8 @@ class _Decoder:
         normed = self._norm(x, f"{at}attn_norm.weight")
         sizes = {"q": m.heads * m.head_width, "k": row, "v": row}
         qkv = [self._product(normed, f"{at}attn_{name}.weight", size, place=place) for name, size in sizes.items()]
+        if m.head_norms:
+            qkv[:2] = [self._head_norm(x, f"{at}{name}") for x, name in zip(qkv, HEAD_NORMS, strict=False)]
         attrs = CachedAttentionAttrs(m.heads, m.groups, 2 * len(m.speeds), m.adjacent, m.head_width**-0.5)
         rows = []
         for slot, its_place in enumerate(places):
@@ -159,6 +161,12 @@ class _Decoder:
         attrs = normalization.LayerNormAttrs(1, self._model.epsilon, False)
         scale = self._vector(name, x.type.shape[1])
         return self._node(normalization.LAYER_NORM, [x, scale, None], attrs, name.removesuffix(".weight"))
+
+    def _head_norm(self, x: Value, name: str) -> Value:
+        """Each head of each row normed by itself; all heads have one scale."""
+        apart = movement.ReshapeAttrs((x.type.size // self._model.head_width, self._model.head_width))
+        normed = self._norm(self._node(movement.RESHAPE, [x], apart, f"{name} heads"), name)
+        return self._node(movement.RESHAPE, [normed], movement.ReshapeAttrs(x.type.shape), f"{name} rows")
 
     def _stored(self, name: str, sizes: tuple[int, ...]) -> StoredTensor:
         found = self._file.tensors.get(name)
