@@ -136,11 +136,16 @@ class Gaps:
         told += [f"{len(self.different)} differ ({'; '.join(self.different[:3])})"] if self.different else []
         return ", ".join(told) or "the same"
 
-    def within(self, near: float, farthest: float) -> bool:
-        """Whether all gaps are small: `near` is for scores and numbers, `farthest` for points in % of the width."""
+    def within(self, near: float, farthest: float, own: "Gaps | None" = None) -> bool:
+        """Whether all gaps are small: `near` is for scores and numbers, `farthest` for points in % of the width.
+
+        `own` are gaps of one side to itself over samples that hardly differ; ours may be as large.
+        """
+        own = own or Gaps()
         whole = not self.missed and not self.different and self.wrong <= MOST_WRONG * self.letters
-        areas = min(self.overlap, self.mask) >= LEAST_OVERLAP and self.parts >= LEAST_SAME
-        return whole and areas and self.points <= farthest and max(self.score, self.numbers) <= near
+        areas = self.overlap >= min(LEAST_OVERLAP, own.overlap) and self.mask >= min(LEAST_OVERLAP, own.mask)
+        values = self.score <= max(near, own.score) and self.numbers <= max(near, own.numbers)
+        return whole and areas and values and self.parts >= LEAST_SAME and self.points <= max(farthest, own.points)
 
 
 def _short(value: Any) -> str:

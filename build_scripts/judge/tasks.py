@@ -5,8 +5,9 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,9 @@ def run(argv: list[str]) -> int:
         help="compare the site's page, on wasm and webgpu, with CPython; of these tasks, all of them if none is named",
     )  # fmt: skip
     parser.add_argument(
+        "--resume", action="store_true", help="with --page: rows that --json holds and that agree stand"
+    )
+    parser.add_argument(
         "--only",
         choices=GROUPS,
         help="one group: faces, what else MediaPipe judges in photos or films, other pictures, a kind of sound or text",
@@ -59,7 +63,7 @@ def run(argv: list[str]) -> int:
         groups = [options.only] if options.only else () if paged else GROUPS
         rows = []
         if paged:
-            rows += tasks_in_page.rows(Path(name), _originals(options.images), options.page)
+            rows += _page_rows(Path(name), options)
         if "faces" in groups:
             rows += _face_rows(Path(name), options.images, options.backend)
         if "photos" in groups:
@@ -76,17 +80,43 @@ def run(argv: list[str]) -> int:
             rows += asyncio.run(zero_shot.rows(Path(name), _originals(options.images), options.backend))
         if told := [group for group in groups if group in words.JUDGES]:
             rows += asyncio.run(words.rows(Path(name), options.backend, told))
-    widths = [2 + max(len(text) for text in texts) for texts in ([r.task for r in rows], [r.sample for r in rows])]
+    where = "in the page" if paged else f"on {options.backend}"
+    if options.json:
+        _write(options.json, rows)
+    return _said(rows, where)
+
+
+def _said(rows: Sequence[Row], where: str) -> int:
+    """Prints the rows, and at the end those that are too far; 1 if there are any."""
+    widths = [
+        2 + max((len(text) for text in texts), default=0)
+        for texts in ([r.task for r in rows], [r.sample for r in rows])
+    ]
     for row in rows:
         verdict = "" if row.right else "  <- too far"
         named = f"{row.task:{widths[0]}}{row.sample:{widths[1]}}"
         print(f"{named}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
     wrong = [row for row in rows if not row.right]
-    where = "in the page" if paged else f"on {options.backend}"
     print(f"{len(rows) - len(wrong)} of {len(rows)} agree {where}")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    for row in wrong:
+        print(f"too far: {row.task}, {row.sample}: {row.distance}")
     return 1 if wrong else 0
+
+
+def _write(path: Path, rows: Sequence[Row]) -> None:
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def _page_rows(folder: Path, options: argparse.Namespace) -> list[Row]:
+    """The rows of `--page`; what `--json` names is written after each of them, so that another run can go on."""
+    known: list[Row] = []
+    if options.resume:
+        if options.json is None:
+            raise BuildError("--resume goes on with the rows of a file; name it with --json")
+        if options.json.is_file():
+            known = [row for row in (Row(**fields) for fields in json.loads(options.json.read_text())) if row.right]
+    keep = partial(_write, options.json) if options.json else lambda rows: None
+    return tasks_in_page.rows(folder, _originals(options.images), options.page, known, keep)
 
 
 def _photos(images: Path) -> list[Path]:

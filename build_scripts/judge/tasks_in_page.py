@@ -9,38 +9,35 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Worker
 
 from build_scripts.errors import BuildError
 from build_scripts.judge import faces, films, words
 from build_scripts.judge.answer_gaps import Gaps
+from build_scripts.judge.page_engine_calls import PageEngine
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, MODELS, PAGE_ENGINE, ROOT, ZOO
-from build_scripts.places.guest_site import fulfil
-from build_scripts.setup.chromium import browser
 from build_scripts.setup.sequence import set_up
 from build_scripts.setup.task_models import package_step, task_models_step
-from build_scripts.site.serving import running_server
 from build_scripts.steps import run_steps
 
 BACKENDS = ("wasm", "webgpu")
-PAGE, MODELS_AT, SAMPLES_AT = "/face-detection?backend=wasm", "/judge/models/", "/judge/samples/"
-STARTED_MS = 120_000
+MODELS_AT, SAMPLES_AT = "/judge/models/", "/judge/samples/"
 FILM, FILMED, SMALL_FRAMES = "frames", "friends.jpg", 6  # a kind of samples, its photo, frames of half the size
 FOLDERS = (MODELS, ZOO, ZOO.with_name("models_more"))
 PACKAGES = (
     "gestures", "tfjs", "poses", "isnet", "ppocr", "rapidocr", "silero-vad", "magika", "minilm", "bert-vocabulary",
 )  # fmt: skip
 ANSWERS = Path(__file__).with_name("task_answers.py")
-IN_PAGE = """
+OPENED_S, ANSWERED_S, SLOW_S = 600.0, 600.0, 20.0  # deadlines of a model and of a sample; what is told while waiting
+OPEN = """
 import js
 from webinfer.host import current
 
@@ -54,14 +51,19 @@ async def given(sample):
         return await js.createImageBitmap(await answer.blob())
     return (await answer.arrayBuffer()).to_bytes()
 
-await answers({task!r}, {options!r}, {backend!r}, {names!r}, given, {film!r})
+asked = await opened({task!r}, {options!r}, {backend!r}, given, {film!r})
+None
 """
+ASK = "await asked.answer({sample!r}, {followed!r})"
+CLOSE = "asked.close()"
 NEAR = {"wasm": 1e-3, "webgpu": 0.02}  # of scores, vectors, maps, points in metres and times in seconds
-NEAR_IN_FILM = 0.02  # the same, where a frame's answer is what the next one's region follows from
+NEAR_IN_FILM = 0.02  # the same, where answers are smoothed from frame to frame
+NUDGED = 1e-4  # of the pixels, each by one level, which moves what follows from landmarks: 1.6 to 4 % of a hand's width
 FARTHEST = 0.1  # % of the width of a thing, mean of its points
 FARTHEST_OF_PERSON = 1.0  # the same, where regions follow from landmarks
 
 Array = np.ndarray[Any, Any]
+Followed = list[tuple[float, ...]]  # regions, as `task_answers` tells them
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     farthest: float = FARTHEST
     takes: str = "picture"
+    is_chain: bool = (
+        False  # a model's region follows from another model's landmarks: CPython is compared with itself too
+    )
+    most: int | None = None  # samples
 
     @property
     def is_film(self) -> bool:
@@ -94,10 +100,10 @@ CASES = (
     *_models("face-landmarks", "photos", "face_mesh", "face_mesh_attention", most=4),
     *_models("hand-landmarks", "photos", "hand_landmark_full", "hand_landmark_lite", most=4),
     Case("pose-landmarks", "photos", {"output_segmentation_masks": True}),
-    Case("holistic-landmarks", "photos", farthest=FARTHEST_OF_PERSON),
+    Case("holistic-landmarks", "photos", farthest=FARTHEST_OF_PERSON, is_chain=True),
     Case("gesture-recognition", "photos", {"most": 4}),
     *_models("segmentation", "photos", "selfie_segmentation", "selfie_segmentation_landscape"),
-    *_models("background-removal", "photos", "isnet_small"),
+    Case("background-removal", "photos", {"model": "isnet_small"}, most=1),  # minutes a photo on a GPU in software
     *_models("body-segmentation", "photos", "bodypix_075_720_1280_quant", "bodypix_075_512_512_quant_decoder"),
     *_models(
         "multi-pose", "photos", "movenet_multipose", "movenet_lightning", "movenet_thunder", "posenet",
@@ -117,25 +123,30 @@ CASES = (
 )  # fmt: skip
 
 
-def decoded(text: str) -> list[Any]:
-    """The answers that `task_answers` made: arrays are NumPy's."""
+def decoded(text: str) -> Any:
+    """An answer that `task_answers` made: its arrays are NumPy's."""
+    found, rows = json.loads(text)
+    arrays = [np.frombuffer(base64.b64decode(data), form) for form, data in rows]
 
-    def filled(value: Any, arrays: list[Array]) -> Any:
+    def filled(value: Any) -> Any:
         if isinstance(value, dict):
             if {*value} == {"array"}:
                 return arrays[value["array"]]
-            return {key: filled(one, arrays) for key, one in value.items()}
-        return [filled(one, arrays) for one in value] if isinstance(value, list) else value
+            return {key: filled(one) for key, one in value.items()}
+        return [filled(one) for one in value] if isinstance(value, list) else value
 
-    told = []
-    for found, rows in json.loads(text):
-        told.append(filled(found, [np.frombuffer(base64.b64decode(data), form) for form, data in rows]))
-    return told
+    return filled(found)
 
 
-def rows(folder: Path, photos: Sequence[Path], only: Sequence[str] = ()) -> list[Row]:
-    """A row for each case whose models are at hand, and each backend of the page. `folder` is for samples."""
-    if unknown := sorted({*only} - {case.task for case in CASES}):
+def rows(
+    folder: Path, photos: Sequence[Path], only: Sequence[str] = (), known: Sequence[Row] = (),
+    keep: Callable[[Sequence[Row]], None] = lambda found: None,
+) -> list[Row]:  # fmt: skip
+    """A row for each case whose models are at hand, and each backend of the page. `folder` is for samples.
+
+    Rows that are `known` are not compared again. `keep` gets all rows so far, whenever there is another one.
+    """
+    if unknown := sorted({*only} - {name for case in CASES for name in (case.task, case.name)}):
         raise BuildError(f"no such tasks: {', '.join(unknown)}; there are {', '.join(sorted({c.task for c in CASES}))}")
     set_up()
     import webinfer
@@ -143,70 +154,112 @@ def rows(folder: Path, photos: Sequence[Path], only: Sequence[str] = ()) -> list
     run_steps([task_models_step(), *map(package_step, PACKAGES), package_step("recordings", "judge_packages")])
     os.environ["WEBINFER_MODELS"] = os.pathsep.join(map(str, FOLDERS))
     samples, models = _samples(folder, photos), _models_at_hand()
-    found = []
-    with engine(folder, models) as worker:
+    files: dict[str, Path | str] = {SAMPLES_AT: folder, **{MODELS_AT + name: path for name, path in models.items()}}
+    found = list(known)
+    with PageEngine(files) as engine:
         for case in CASES:
-            if only and case.task not in only:
+            if only and case.task not in only and case.name not in only:
                 continue
             if (model := case.options.get("model")) is not None and _file_of(model) is None:
                 print(f"{case.name} is not judged: its model is not at hand")
                 continue
-            names = samples[case.samples]
-            wanted = decoded(webinfer.run_sync(_in_cpython(case, folder, names)))
-            for backend in BACKENDS:
-                what = f"{len(names)} {case.samples}, page on {backend}"
-                answer = partial(_in_page, worker, case, backend, names, models)
-                found.append(_row(case, what, backend, wanted, answer))
-                print(f"{case.name}, {what}: {found[-1].distance}", flush=True)  # some take minutes
+            names = samples[case.samples][: case.most]
+            whats = {backend: f"{len(names)} {case.samples}, page on {backend}" for backend in BACKENDS}
+            missing = [b for b, what in whats.items() if (case.name, what) not in {(r.task, r.sample) for r in known}]
+            if not missing:
+                continue
+            begun = time.monotonic()
+            wanted, followed = webinfer.run_sync(_in_cpython(case, folder, names))
+            own = _own_gaps(case, folder, names, wanted) if case.is_chain else None
+            _tell(f"{case.name}, {len(names)} {case.samples}: CPython took {time.monotonic() - begun:.0f} s")
+            for backend in missing:
+                begun = time.monotonic()
+                answers = _in_page(engine, case, backend, dict(zip(names, followed, strict=True)), models)
+                found.append(_row(case, whats[backend], backend, wanted, answers, own))
+                taken = time.monotonic() - begun
+                _tell(f"{case.name}, {whats[backend]}: {found[-1].distance}, {taken:.0f} s", found[-1].right)
+                keep(found)
     return found
 
 
-def _row(case: Case, what: str, backend: str, wanted: Sequence[Any], answer: Callable[[], list[Any]]) -> Row:
+def _tell(what: str, right: bool = True) -> None:
+    """Says how far the judge is, and when: some cases take minutes."""
+    print(f"{time.strftime('%H:%M:%S')} {what}{'' if right else '  <- too far'}", flush=True)
+
+
+def _row(
+    case: Case, what: str, backend: str, wanted: Sequence[Any], answers: Iterable[Any], own: Gaps | None = None
+) -> Row:
     gaps = Gaps()
     try:
-        for ours, theirs in zip(answer(), wanted, strict=True):
+        for ours, theirs in zip(answers, wanted, strict=True):
             gaps.lists(ours, theirs)
     except BuildError as error:
         return Row(case.name, what, 0, sum(map(len, wanted)), str(error), False)
     near = NEAR_IN_FILM if case.is_film else NEAR[backend]
-    return Row(case.name, what, gaps.things, gaps.others, gaps.told(), gaps.within(near, case.farthest))
+    told = gaps.told() + (f" (CPython, {NUDGED:g} of the pixels by one level: {own.told()})" if own else "")
+    return Row(case.name, what, gaps.things, gaps.others, told, gaps.within(near, case.farthest, own))
 
 
-@contextlib.contextmanager
-def engine(folder: Path, models: Mapping[str, Path]) -> Iterator[Worker]:
-    """The worker in which the site's engine runs, with the files of a folder and these models at addresses."""
-    files: dict[str, Path | str] = {SAMPLES_AT: folder, **{MODELS_AT + name: path for name, path in models.items()}}
-    with running_server() as address, browser() as chromium:
-        context = chromium.new_context(service_workers="block")
-        context.route("**/judge/**", lambda route: fulfil(route, files, route.request.url.removeprefix(address)))
-        page = context.new_page()
-        page.set_default_timeout(STARTED_MS)
-        page.goto(address + PAGE)
-        page.wait_for_selector("html[data-webinfer-result]", state="attached")
-        yield [worker for worker in page.workers if "engine_worker" in worker.url][-1]
+def _own_gaps(case: Case, folder: Path, names: Sequence[str], wanted: Sequence[Any]) -> Gaps:
+    """How far CPython's answers move where a few pixels of the pictures differ by one level."""
+    import webinfer
+
+    random, nudged = np.random.default_rng(1), []
+    for name in names:
+        pixels = np.array(Image.open(folder / name).convert("RGB"))
+        pixels[random.random(pixels.shape[:2]) < NUDGED] ^= 1
+        nudged.append(f"nudged_{name}")
+        Image.fromarray(pixels).save(folder / nudged[-1], compress_level=1)
+    gaps = Gaps()
+    for ours, theirs in zip(webinfer.run_sync(_in_cpython(case, folder, nudged))[0], wanted, strict=True):
+        gaps.lists(ours, theirs)
+    return gaps
 
 
-def _in_page(worker: Worker, case: Case, backend: str, names: Sequence[str], models: Mapping[str, Path]) -> list[Any]:
-    program = ANSWERS.read_text() + IN_PAGE.format(
+def _in_page(
+    engine: PageEngine, case: Case, backend: str, samples: Mapping[str, Followed], models: Mapping[str, Path]
+) -> Iterator[Any]:
+    """The answers in the page to each sample; with frames comes where CPython looked for what it follows.
+
+    Raises:  BuildError naming the case and the sample, if one is not answered in time
+    """
+    program = ANSWERS.read_text() + OPEN.format(
         models={f"models/{name}": MODELS_AT + name for name in models}, takes=case.takes, samples=SAMPLES_AT,
-        task=case.task, options=dict(case.options), backend=backend, names=list(names), film=case.is_film,
+        task=case.task, options=dict(case.options), backend=backend, film=case.is_film,
     )  # fmt: skip
+    called = f"{case.name} on {backend} in the page"
     try:
-        return decoded(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", program))
-    except Exception as error:
-        said = str(error).partition("\n    at ")[0].rstrip()  # before the lines of JavaScript
-        raise BuildError(f"{case.name} on {backend} in the page: {said[-600:]}") from error
+        engine.call(program, OPENED_S)
+    except BuildError as error:
+        raise BuildError(f"{called}, opening its model: {error}") from error
+    for i, (name, followed) in enumerate(samples.items(), 1):
+        begun = time.monotonic()
+        try:
+            text = engine.call(ASK.format(sample=name, followed=followed), ANSWERED_S)
+        except BuildError as error:
+            raise BuildError(f"{called}, {name}: {error}") from error
+        if (taken := time.monotonic() - begun) > SLOW_S:
+            _tell(f"{called}, {i} of {len(samples)}, {name}: {taken:.0f} s")
+        yield decoded(text)
+    engine.call(CLOSE, OPENED_S)
 
 
-async def _in_cpython(case: Case, folder: Path, names: Sequence[str]) -> str:
-    from build_scripts.judge.task_answers import answers
+async def _in_cpython(case: Case, folder: Path, names: Sequence[str]) -> tuple[list[Any], list[Followed]]:
+    """The answers to each sample, and the regions that were followed into it."""
+    from build_scripts.judge.task_answers import opened
 
     async def given(name: str) -> Any:
         if case.takes == "text":
             return name
         return np.asarray(Image.open(folder / name)) if case.takes == "picture" else (folder / name).read_bytes()
 
-    return await answers(case.task, case.options, "wasm", names, given, case.is_film)
+    found, followed = [], []
+    with contextlib.closing(await opened(case.task, case.options, "wasm", given, case.is_film)) as asked:
+        for name in names:
+            followed.append(asked.followed())
+            found.append(decoded(await asked.answer(name)))
+    return found, followed
 
 
 def _file_of(model: str) -> Path | None:
@@ -230,8 +283,8 @@ def _film(folder: Path, photo: Path) -> list[str]:
     """Writes the frames of a film that pans, goes back, pans on and becomes smaller; their names."""
     frames, times = films.films(Image.open(photo).convert("RGB"))["seek"]
     names = []
-    for i, (frame, time) in enumerate(zip(frames, times, strict=True)):
-        names.append(f"film_{i:02}_{time:.3f}.png")
+    for i, (frame, time_ms) in enumerate(zip(frames, times, strict=True)):
+        names.append(f"film_{i:02}_{time_ms:.3f}.png")
         image = Image.fromarray(frame)
         image = image.resize((image.width // 2, image.height // 2)) if i >= len(frames) - SMALL_FRAMES else image
         image.save(folder / names[-1], compress_level=1)

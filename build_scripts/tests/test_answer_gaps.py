@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import array
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-from build_scripts.judge import task_answers
+from build_scripts.errors import BuildError
+from build_scripts.judge import task_answers, tasks_in_page
+from build_scripts.judge import tasks as judge_tasks
 from build_scripts.judge.answer_gaps import Gaps
-from build_scripts.judge.tasks_in_page import CASES, decoded
+from build_scripts.judge.rows import Row
+from build_scripts.judge.tasks_in_page import CASES, Case, decoded
 from webinfer import tasks
+from webinfer.tasks.crop import Region
 from webinfer.tasks.landmarks import Landmarks
 from webinfer.tasks.segmenter import Mask
 
@@ -43,6 +50,8 @@ def test_points_masks_texts_and_numbers_have_measures_of_their_own() -> None:
     assert (found.points, found.numbers) == (1.0, 0.0)
     assert found.within(0.0, 1.0)
     assert not found.within(0.0, 0.9)
+    assert found.within(0.0, 0.5, own=found), "as far as one side is from itself"
+    assert not gaps([face(0)], []).within(0.0, 0.5, own=found)
     values = np.linspace(0, 1, 400, dtype=np.float32)
     mask = [{"width": 20, "height": 20, "values": each} for each in (values, values[::-1])]
     assert gaps(mask[:1], mask[1:]).mask == 0.0
@@ -65,24 +74,87 @@ def test_answers_travel_as_text_with_their_arrays(monkeypatch: Any) -> None:
         async def create(cls, **options: Any) -> Task:
             return cls()
 
-        def __enter__(self) -> Task:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            """Closes nothing."""
-
     async def given(name: str) -> str:
         return name.upper()
 
     monkeypatch.setattr(task_answers, "task_class", lambda name: Task)
-    told = decoded(asyncio.run(task_answers.answers("mask", {}, "wasm", ["a", "b"], given)))
+
+    async def asked(*samples: str, film: bool = False) -> list[Any]:
+        found = await task_answers.opened("mask", {}, "wasm", given, film)
+        return [decoded(await found.answer(sample)) for sample in samples]
+
+    told = asyncio.run(asked("a", "b"))
     (mask, more), _ = told
     assert mask["values"].tolist() == [0.25, 0.75]
     assert more["landmarks"]["xyz"].tolist() == [0, 0, 0, 10, 5, 3]
     assert [found[1]["text"] for found in told] == ["A", "B"]
     assert gaps(told[0], told[0]).told() == "the same"
-    told = decoded(asyncio.run(task_answers.answers("mask", {}, "wasm", ["a_33.500.png"], given, film=True)))
+    told = asyncio.run(asked("a_33.500.png", film=True))
     assert told == [[{"text": "A_33.500.PNG", "time": 33.5}]]
+
+
+class Page:
+    """An engine that answers with what it was asked, and never to one sample."""
+
+    silent = "second.png"
+
+    def call(self, code: str, limit_s: float) -> str:
+        if self.silent in code:
+            raise BuildError(f"no answer within {limit_s:.0f} s")
+        return json.dumps([[{"text": "a"}], []])
+
+
+def test_a_sample_that_is_not_answered_in_time_is_named_in_a_red_row() -> None:
+    case, names = Case("text", "prints"), {name: [] for name in ("first.png", "second.png", "third.png")}
+    answers = tasks_in_page._in_page(Page(), case, "webgpu", names, {})  # type: ignore[arg-type]
+    row = tasks_in_page._row(case, "3 prints", "webgpu", [[{"text": "a"}]] * 3, answers)
+    assert not row.right
+    assert row.distance == "text on webgpu in the page, second.png: no answer within 600 s"
+
+
+def test_rows_that_agree_stand_in_a_run_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(folder: Path, photos: list[Path], only: list[str], known: list[Row], keep: Any) -> list[Row]:
+        stood.append([row.task for row in known])
+        found = [*known, Row("faces", "wasm", 1, 1, "the same", True), Row("masks", "wasm", 1, 0, "far", False)]
+        keep(found)
+        return found
+
+    stood: list[list[str]] = []
+    monkeypatch.setattr(tasks_in_page, "rows", rows)
+    monkeypatch.setattr(judge_tasks, "_originals", lambda images: [])
+    arguments = ["--page", "--json", str(tmp_path / "rows.json")]
+    assert judge_tasks.run(arguments) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "too far: masks, wasm: far"
+    assert judge_tasks.run([*arguments, "--resume"]) == 1
+    assert stood == [[], ["faces"]]
+    with pytest.raises(BuildError, match="--json"):
+        judge_tasks.run(["--page", "--resume"])
+
+
+def test_frames_of_a_film_are_looked_at_where_the_other_side_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Follower:
+        """Goes one pixel to the right of where it looks."""
+
+        _tracked: tuple[tuple[Region, str], ...] = ((Region(5, 5, 2, 2), "a"),)
+
+        async def detect_for_video(self, given: str, time_ms: float) -> list[Any]:
+            ((region, track),) = self._tracked
+            self._tracked = ((Region(region.x + 1, region.y, 2, 2), track),)
+            return [{"x": region.x, "track": track}]
+
+    async def given(name: str) -> str:
+        return name
+
+    answers = task_answers.Answers(Follower(), given, film=True)
+    assert answers.followed() == [(5, 5, 2, 2, 0.0)]
+    assert decoded(asyncio.run(answers.answer("a_1.png"))) == [{"x": 5, "track": "a"}]
+    assert answers.followed() == [(6, 5, 2, 2, 0.0)]
+    told = asyncio.run(answers.answer("a_2.png", [(40.0, 5, 2, 2, 0.0)]))
+    assert decoded(told) == [{"x": 40.0, "track": "a"}]
+    told = asyncio.run(answers.answer("a_3.png", [(1.0, 5, 2, 2, 0.0)] * 2))
+    assert decoded(told) == [{"x": 41.0, "track": "a"}], "the other side follows another number of things"
 
 
 def test_every_task_with_a_known_model_has_a_case() -> None:
