@@ -204,8 +204,8 @@ class Executor(futures.Executor):
         try:
             if opened is None or opened[0] is not model:
                 opened = model, await self._opened(found, model)
-            results = await _in_flight([self._ran(opened[1], job) for job in group])
-            await self._check(found.name, opened[1], model)
+            check = self._check(found.name, opened[1], model)  # on its way while the last run is worked at
+            *results, _ = await _in_flight([*(self._ran(opened[1], job) for job in group), check])
         except (LabError, _WrongAnswer, asyncio.CancelledError) as error:
             self._again(group, error)
             raise

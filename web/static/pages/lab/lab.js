@@ -1,6 +1,7 @@
 // The page "Device lab": this browser becomes a device when its user agrees, and what the lab measured is shown.
 
 import { byId, download, el, say } from "../../ui/dom.js";
+import { paced } from "../../ui/paced.js";
 import { showWork, startEngine } from "../../engine/engine_page.js";
 import { LabDevice } from "./lab_device.js";
 import { asked, showDevices, showResults } from "./lab_results.js";
@@ -8,6 +9,7 @@ import { asked, showDevices, showResults } from "./lab_results.js";
 const EVERY_MS = 3000; // the lab is looked at
 const GOING_MS = 200; // until the lab knows that a device left
 const SHOWN = 12; // questions
+const DRAWN_MS = 250; // between two times that they are drawn: a run of 5 ms is drawn in as many
 const KEPT = "webinfer device name";
 const root = document.documentElement;
 const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
@@ -17,6 +19,8 @@ const titles = Object.fromEntries(site.page.backends.slice(1).map(({ name, title
 let agreed = false;
 let running = null; // what the engine says that it can, once it runs
 let device = null;
+let questions = []; // {what, said}, the newest first
+let step = null; // {done, total} of the one that the engine works at
 let seen = ""; // of the results, as they are shown
 let screenLock = null;
 
@@ -72,17 +76,19 @@ function join() {
     },
     asked: (action, fields) => {
       const what = [action.replaceAll("_", " "), fields.name ?? Object.keys(fields.files ?? {})[0] ?? fields.backend ?? ""].join(" ").trim();
-      byId("asked").prepend(el("li", {}, el("span", { text: what }), " ", el("em", { text: "…" })));
-      while (byId("asked").children.length > SHOWN) byId("asked").lastChild.remove();
-      showWork({ done: 0, total: 0 });
+      questions = [{ what, said: "…" }, ...questions].slice(0, SHOWN);
+      step = { done: 0, total: 0 };
+      drawSoon();
     },
-    step: ({ done, total }) => showWork({ done, total }),
+    step: ({ done, total }) => {
+      step = { done, total };
+      drawSoon();
+    },
     answered: (error) => {
-      const open = [...byId("asked").querySelectorAll("em")].findLast(({ textContent }) => textContent === "…");
-      if (open) open.textContent = error ? error.message.slice(0, 120) : "done";
-      if (calls.busy) return;
-      showWork(null);
-      look();
+      const open = questions.findLast(({ said }) => said === "…");
+      if (open) open.said = error ? error.message.slice(0, 120) : "done";
+      drawSoon();
+      if (!calls.busy) lookSoon();
     },
     gone: (error) => {
       leave();
@@ -91,6 +97,12 @@ function join() {
   });
   showState();
 }
+
+/** Shows what was asked, and how far the engine is with it. */
+const drawSoon = paced(DRAWN_MS, () => {
+  byId("asked").replaceChildren(...questions.map(({ what, said }) => el("li", {}, el("span", { text: what }), " ", el("em", { text: said }))));
+  showWork(agreed && calls.busy ? step : null);
+});
 
 /** Is no device any more; the engine stays for the next time. */
 function leave() {
@@ -134,6 +146,9 @@ async function look() {
   }
   return true;
 }
+
+/** Looks when an answer is there. Each look reads 500 results, whose 22 ms the server takes from messages under way. */
+const lookSoon = paced(EVERY_MS, look);
 
 async function keepLooking() {
   if (!document.hidden && !(await look())) return; // another token needs another address
