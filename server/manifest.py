@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 SUFFIXES = {"zstd": ".zst", "br": ".br", "gzip": ".gz"}  # the one that browsers unpack fastest first
+WAY_ON = (
+    "run `python3 -m build_scripts setup` in a checkout, or start `webinfer serve --lab` again where it is installed"
+)
 
 
 class ManifestError(Exception):
@@ -37,7 +40,7 @@ def read_manifest(site: Path) -> Manifest:
     """The manifest of a built site; raises ManifestError if a file is missing, a link or of another size."""
     path = site / "manifest.json"
     if not path.is_file():
-        raise ManifestError(f"{path} is missing; run `python3 -m build_scripts setup`")
+        raise ManifestError(f"{path} is missing; {WAY_ON}")
     data = json.loads(path.read_text())
     rows: dict[str, dict[str, Any]] = data["assets"]
     assets = {row["url"]: _asset(site, row) for row in rows.values()}
@@ -51,7 +54,7 @@ def read_manifest(site: Path) -> Manifest:
 def _asset(site: Path, row: dict[str, Any]) -> Asset:
     file = _checked(site, row["url"].lstrip("/"))
     if file.stat().st_size != row["bytes"]:
-        raise ManifestError(f"{file} has {file.stat().st_size} bytes, its manifest says {row['bytes']}; build again")
+        raise ManifestError(f"{file} has {file.stat().st_size} bytes, its manifest says {row['bytes']}; {WAY_ON}")
     encodings = {name: _checked(site, row["url"].lstrip("/") + SUFFIXES[name]) for name in row["encodings"]}
     return Asset(file, row["type"], row["sha256"], encodings)
 
@@ -59,7 +62,7 @@ def _asset(site: Path, row: dict[str, Any]) -> Asset:
 def _checked(site: Path, relative: str) -> Path:
     file = site / relative
     if not file.is_file():
-        raise ManifestError(f"{file} is missing though the manifest names it; build again")
+        raise ManifestError(f"{file} is missing though the manifest names it; {WAY_ON}")
     if file.resolve() != site.resolve() / relative:
         raise ManifestError(f"{file} is a link or lies outside of {site}; only plain files are served")
     return file

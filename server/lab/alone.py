@@ -15,8 +15,8 @@ from fastapi.responses import RedirectResponse
 from server.lab.directory import Worker
 from server.lab.routes import lab_routes
 from server.lab.store import StoreError
-from server.lab.workers import serve_workers
-from server.manifest import read_manifest
+from server.lab.workers import WorkerError, serve_workers
+from server.manifest import ManifestError, read_manifest
 from server.middleware import RequestMiddleware
 from server.problems import add_problem_handlers
 from server.routes_assets import asset_routes
@@ -82,7 +82,7 @@ async def serve(
         settings = within_files(replace(settings, hosts=hosts, lab_token=token, lab_database=kept))
         app, listener = create_lab(settings), bound_socket(port, host)
         server = uvicorn_server(app, settings, certificate, key)
-    except (AddressError, SettingsError, StoreError) as error:
+    except (AddressError, ManifestError, SettingsError, StoreError) as error:
         raise LabServerError(str(error)) from error
     try:
         server.config.load()  # reads the certificate
@@ -98,5 +98,5 @@ async def serve(
         return
     try:
         serve_workers(create_lab, settings, listener, workers, certificate=certificate, key=key)
-    except StoreError as error:
+    except (ManifestError, StoreError, WorkerError) as error:
         raise LabServerError(str(error)) from error

@@ -5,8 +5,10 @@ Each has, beside the address that all share, one of its own, where the others re
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,15 +16,22 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from server.lab.directory import Worker
-from server.lab.store import MEMORY, Store, StoreError
+from server.lab.store import MEMORY, StoreError
 from server.running import address_of, bound_socket, uvicorn_options
 from server.settings import Settings
 
+log = logging.getLogger("webinfer.lab")
+
 KEY_BYTES = 16
 MakeApp = Callable[..., FastAPI]  # settings, `me`, `lifespan`
+
+
+class WorkerError(Exception):
+    """A worker cannot start, and would not if it were started again; the message says why."""
 
 
 class WorkerConfig(uvicorn.Config):
@@ -61,7 +70,11 @@ def worker_app(make_app: MakeApp, settings: Settings, **files: Path | None) -> F
             inner.should_exit = True
             await task
 
-    return make_app(settings, me=me, lifespan=lifespan)
+    try:
+        return make_app(settings, me=me, lifespan=lifespan)
+    except Exception as error:  # uvicorn starts a worker again that ends with any other status, for ever
+        log.error("a worker cannot start: %s: %s", type(error).__name__, error)
+        sys.exit(STARTUP_FAILURE)
 
 
 def serve_workers(
@@ -69,9 +82,14 @@ def serve_workers(
 ) -> None:
     """Serves until it is told to stop, by so many processes. It blocks, and wants the main thread: it hears signals.
 
-    Raises: StoreError if processes cannot share the database
+    Raises: StoreError if processes cannot share the database; what `make_app` raises, which a worker that is started
+            again later may meet too; WorkerError if a worker cannot start for another reason
     """
     if settings.lab_database == MEMORY:
         raise StoreError("several workers need a database that they share: a file, or PostgreSQL by --database")
-    Store(settings.lab_database).close()  # makes the tables before workers look for them
-    Multiprocess(WorkerConfig(make_app, settings, workers, **files), sockets=[listener]).run()
+    make_app(settings)  # what it raises is told once, by this process; it also makes the tables
+    supervisor = Multiprocess(WorkerConfig(make_app, settings, workers, **files), sockets=[listener])
+    supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        make_app(settings)
+        raise WorkerError("a worker of the lab could not start; its log says why")

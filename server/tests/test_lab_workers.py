@@ -1,6 +1,7 @@
 """A lab that several workers serve: devices and programs that are connected to different ones."""
 
 import asyncio
+import contextlib
 import json
 import os
 import pickle
@@ -20,6 +21,7 @@ from server.lab import neighbours
 from server.lab.directory import Directory, Worker
 from server.lab.store import Store, StoreError
 from server.running import address_of, bound_socket
+from server.settings import Settings
 from server.tests.databases import Postgres
 from server.tests.lab_devices import joined, lab_settings, running_workers, said
 from server.tests.test_lab import asked, drive, echo, question
@@ -146,18 +148,53 @@ def test_workers_need_a_database_that_they_share(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_killed_costs_its_own_devices_only(tmp_path: Path) -> None:
     settings = lab_settings(tmp_path)
-    (tmp_path / "workers.py").write_text(PROGRAM)
-    (tmp_path / "settings").write_bytes(pickle.dumps(settings))
-    command = [sys.executable, str(tmp_path / "workers.py"), str(tmp_path / "settings"), "2"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with program(tmp_path, settings) as process:
         assert process.stdout is not None
         root = process.stdout.readline().strip()
+        asyncio.run(killed(root, process.pid, Store(settings.lab_database)))
+
+
+@contextlib.contextmanager
+def program(folder: Path, settings: Settings) -> Iterator[subprocess.Popen[str]]:
+    """A process that serves a lab with two workers, until the block ends."""
+    (folder / "workers.py").write_text(PROGRAM)
+    (folder / "settings").write_bytes(pickle.dumps(settings))
+    command = [sys.executable, str(folder / "workers.py"), str(folder / "settings"), "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
         try:
-            asyncio.run(killed(root, process.pid, Store(settings.lab_database)))
+            yield process
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
+
+
+def test_a_site_that_lacks_a_file_is_not_served_and_the_file_is_named(tmp_path: Path) -> None:
+    settings = lab_settings(tmp_path)
+    missing = settings.site / "assets" / "kernels-1" / "k.wasm"
+    missing.unlink()
+    with program(tmp_path, settings) as process:
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    last = told.splitlines()[-1]
+    assert f"{missing} is missing" in last
+    assert "build_scripts setup" in last
+    assert told.count(str(missing)) == 1
+
+
+def test_workers_that_cannot_start_again_end_the_server(tmp_path: Path) -> None:
+    settings = lab_settings(tmp_path)
+    missing = settings.site / "assets" / "kernels-1" / "k.wasm"
+    with program(tmp_path, settings) as process:
+        directory = Directory(Store(settings.lab_database), Worker("test", "key"))
+        asyncio.run(until(lambda: len(directory.others()) == 2))
+        missing.unlink()
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"{missing} is missing" in told.splitlines()[-1]
 
 
 async def killed(root: str, parent: int, store: Store) -> None:
@@ -191,7 +228,7 @@ async def killed(root: str, parent: int, store: Store) -> None:
         await until(lambda: len(workers_of(parent)) == 2)  # the dead one has a successor
 
 
-async def until(found: object, limit_s: float = 30.0) -> None:
+async def until(found: object, limit_s: float = 90.0) -> None:
     end = time.monotonic() + limit_s
     while not found():  # type: ignore[operator]
         assert time.monotonic() < end
