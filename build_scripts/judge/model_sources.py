@@ -10,14 +10,14 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE
 from build_scripts.setup.environment import pip
 from build_scripts.setup.node import npm_command
-from build_scripts.setup.published import published
+from build_scripts.setup.published import PUBLISHERS, published, publishers
 
 if str(ENGINE.parent) not in sys.path:
     sys.path.insert(0, str(ENGINE.parent))
@@ -43,7 +43,8 @@ def run(argv: list[str]) -> int:
         row = table["packages"][name]
         print(f"{'LOST' if problem else 'there':6} {row.get('requirement') or row.get('npm') or row['repositories']}"
               + (f": {problem}" if problem else ""), flush=True)  # fmt: skip
-    print(f"one source alone: {', '.join(sorted(alone(table)))}")
+    for publisher, models in sorted(alone(table).items()):
+        print(f"one source alone, {publisher}: {', '.join(sorted(models))}")
     return int(lost > 0)
 
 
@@ -56,9 +57,15 @@ def problem_of(name: str, table: Mapping[str, Any]) -> str:
     return check(row, files)
 
 
-def alone(table: Mapping[str, Any]) -> Iterator[str]:
-    """The known models that one package brings and no other."""
-    return (row.name for row in MODELS.values() if not table["files"].get(row.file, {}).get("also"))
+def alone(table: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The known models that one package brings and no other, by who publishes it."""
+    kinds, found = publishers(), dict[str, list[str]]()
+    for model in MODELS.values():
+        row = table["files"].get(model.file)
+        if row is None or not row.get("also"):
+            publisher = PUBLISHERS[kinds[row["package"]]] if row else "none: their files have to be given"
+            found.setdefault(publisher, []).append(model.name)
+    return found
 
 
 def _of_the_index(row: Mapping[str, Any], _: Mapping[str, Any]) -> str:

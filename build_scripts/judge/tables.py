@@ -12,7 +12,7 @@ from build_scripts.errors import BuildError
 from build_scripts.judge.special_values import table
 from build_scripts.options import switches
 from build_scripts.paths import ENGINE, ROOT
-from build_scripts.setup.published import published
+from build_scripts.setup.published import PUBLISHERS, published, publishers
 from build_scripts.site.messages import stale_files, write_files
 from build_scripts.verbs import VERBS
 
@@ -86,8 +86,8 @@ def places_table() -> str:
 
 
 def models_table() -> str:
-    """Where the known models of each task come from, and which have no second source."""
-    listed = published()
+    """Where the known models of each task come from, who publishes that, and which have no second source."""
+    listed, kinds = published(), publishers()
     packages = listed["packages"]
 
     def name_of(row: Mapping[str, str]) -> str:
@@ -95,14 +95,17 @@ def models_table() -> str:
         kind = next(kind for kind in ("requirement", "npm", "repositories") if kind in package)
         return {"requirement": "PyPI `{}`", "npm": "npm `{}`"}.get(kind, "no package: {}").format(package[kind])
 
-    found: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, ...], list[str]] = {}
     for model in import_module("webinfer.models.registry").MODELS.values():
         row = listed["files"].get(model.file)
         sources = [] if row is None else [name_of(source) for source in (row, *row.get("also", ()))]
-        key = (model.task, sources[0] if sources else "no package; give its file", ", ".join(sources[1:]) or "none")
+        first = sources[0] if sources else "no package; give its file"
+        publisher = "" if row is None else PUBLISHERS[kinds[row["package"]]]
+        key = (model.task, first, publisher, ", ".join(sources[1:]) or "none")
         found.setdefault(key, []).append(f"`{model.name}`")
-    rows = [f"| {task} | {', '.join(names)} | {first} | {more} |" for (task, first, more), names in found.items()]
-    return "\n".join(["| For | Models | From | Second source |", "|---|---|---|---|", *sorted(rows)])
+    rows = [f"| {task} | {', '.join(names)} | {' | '.join(rest)} |" for (task, *rest), names in found.items()]
+    head = ["| For | Models | From | Published by | Second source |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *sorted(rows)])
 
 
 def speeds_table() -> str:

