@@ -13,6 +13,10 @@ def _real(*shape: int) -> Any:
     return _RNG.uniform(-2, 2, shape).astype(np.float32)
 
 
+def _half(*shape: int) -> Any:
+    return _real(*shape).astype(np.float16)
+
+
 def _bytes(*shape: int) -> Any:
     return _RNG.integers(0, 256, shape).astype(np.uint8)
 
@@ -62,6 +66,14 @@ RUNS: dict[str, Run] = {
         np.int32([5, 4, 1, 0])], _HEADS),
     "packed attention, wide values": ("Attention", [_real(2, 5, 8)], [_real(8, 32), _real(32)],
         {**_HEADS, "qkv_hidden_sizes": [8, 8, 16]}),
+    "packed attention of halves, a mask, none ahead": ("Attention", [_half(2, 5, 8)], [_half(8, 24), _half(24),
+        np.int32([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])], {**_HEADS, "unidirectional": 1}),
+    "packed attention of halves, keys for each query": ("Attention", [_half(2, 3, 8)], [_half(8, 24), _half(24),
+        _RNG.integers(0, 2, (2, 3, 3)).astype(np.int32)], _HEADS),
+    "attention of halves, none ahead": ("MultiHeadAttention", [_half(2, 3, 8), _half(2, 3, 8), _half(2, 3, 8)], [],
+        {**_HEADS, "unidirectional": 1}),
+    "grouped attention, room behind a first prompt of two": ("GroupQueryAttention", _grouped(2, 4, 9, [0, 0]),
+        [*_ends(4, 4), _real(9, 8), _real(9, 8)], {**_GROUPS, "do_rotary": 1}),
     "rotation in sections": ("MRotaryEmbedding", [_real(2, 5, 24), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,
         {"mrope_section": [2, 1, 1], "num_heads": 3}),
     "rotation in turns": ("MRotaryEmbedding", [_real(2, 3, 5, 8), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,

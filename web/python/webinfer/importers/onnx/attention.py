@@ -26,6 +26,7 @@ from webinfer.ops import softmax as sm
 from webinfer.ops.registry import NoAttrs
 
 MAX_BIAS = 2**24  # elements of a mask that is known while the model is read
+LOWEST_HALF_BIAS = -32768.0  # half of float16's range, so that a score can be added; exp of it is 0
 INFINITY = math.inf
 
 
@@ -62,13 +63,19 @@ def repeat_heads(op: Operation, x: Value, times: int) -> Value:
 
 
 def scores(op: Operation, heads: Heads) -> Value:
-    """q kᵀ * scale, softly capped where `softcap` says so.
+    """q kᵀ * scale, softly capped where `softcap` says so."""
+    return _capped(op, _scaled_products(op, heads))
 
-    Half of the scale goes to each side, which keeps products of float16 in range.
-    """
+
+def _scaled_products(op: Operation, heads: Heads) -> Value:
+    """q kᵀ * scale. Half of the scale goes to each side, which keeps products of float16 in range."""
     root = math.sqrt(op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
     q, k = (op.unary(ew.LINEAR, x, root) for x in (heads.q, heads.k))
-    raw, cap = op.emit(mm.MATMUL, [q, k], mm.MatmulAttrs(transpose_b=True)), op.real("softcap", 0.0)
+    return op.emit(mm.MATMUL, [q, k], mm.MatmulAttrs(transpose_b=True))
+
+
+def _capped(op: Operation, raw: Value) -> Value:
+    cap = op.real("softcap", 0.0)
     return op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, raw, 1 / cap)), cap) if cap else raw
 
 
@@ -78,7 +85,7 @@ def biased(op: Operation, logits: Value, past: int = 0) -> Value:
         logits = op.binary(ew.ADD, logits, op.value(5))
     if op.whole("unidirectional", 0):
         queries, keys = logits.type.shape[2:]
-        logits = op.binary(ew.ADD, logits, known_bias(op, queries, keys, past, -1, 0))
+        logits = op.binary(ew.ADD, logits, op.cast(known_bias(op, queries, keys, past, -1, 0), logits.type.dtype))
     return logits
 
 
@@ -185,10 +192,11 @@ def _attention(op: Operation) -> list[Value]:
     if rest:
         op.fail(f"{heads.q.type.shape[1]} heads of queries for {heads.k.type.shape[1]} of keys")
     heads.k, heads.v = repeat_heads(op, heads.k, groups), repeat_heads(op, heads.v, groups)
-    raw = scores(op, heads)
+    raw = _scaled_products(op, heads)
+    capped = _capped(op, raw)
     if dtype_of(op.whole("softmax_precision", 1), "softmax_precision").inner not in (DType.FLOAT32, DType.FLOAT16):
         op.refuse("softmax_precision")
-    logits = raw if bias is None else op.binary(ew.ADD, raw, bias)
+    logits = capped if bias is None else op.binary(ew.ADD, capped, bias)
     weights = op.emit(sm.SOFTMAX, [logits], sm.SoftmaxAttrs(3))
     if guarded and bias is not None:
         most = op.emit(red.REDUCE_MAX, [bias], red.ReduceAttrs((bias.type.rank - 1,), True))
@@ -198,7 +206,7 @@ def _attention(op: Operation) -> list[Value]:
     mode = op.whole("qk_matmul_output_mode", 0)
     if not 0 <= mode <= 3:
         op.fail(f"qk_matmul_output_mode is {mode}")
-    y, shown = op.cast(y, kind), op.cast((raw, raw, logits, weights)[mode], kind)
+    y, shown = op.cast(y, kind), op.cast((raw, capped, logits, weights)[mode], kind)
     return [join_heads(op, y) if flat else y, *present, shown]
 
 
@@ -290,15 +298,20 @@ def _packed(op: Operation) -> list[Value]:
         heads.k, heads.v = (op.concat([op.row(past, 0, i), new], 2) for i, new in enumerate((heads.k, heads.v)))
     logits = biased(op, scores(op, heads), before)
     if op.optional(3) is not None:
-        logits = op.binary(ew.ADD, logits, mask_bias(op, op.value(3), x.type.shape[0], heads.k.type.shape[2]))
+        logits = masked(op, logits, op.value(3))
     y = join_heads(op, attend(op, logits, heads.v)[0])
     # values wider than keys have no such list of both
     return [y, op.stack([heads.k, heads.v])] if len(op.info.outputs) > 1 else [y]
 
 
-def mask_bias(op: Operation, mask: Value, n: int, keys: int) -> Value:
-    """0 where a key counts, else `mask_filter_value`: by its number, or as yes or no for each key, or query and key."""
+def masked(op: Operation, logits: Value, mask: Value) -> Value:
+    """Scores plus `mask_filter_value` where a key does not count: the mask has numbers of keys, or a yes or no for
+    each key, or for each query and key.
+    """
+    n, _, _, keys = logits.type.shape
     shape, away = mask.type.shape, op.real("mask_filter_value", -10000.0)
+    if logits.type.dtype is DType.FLOAT16:  # a row without keys stays finite
+        away = max(away, LOWEST_HALF_BIAS)
     if shape in ((n,), (2 * n,), (3 * n + 2,)):  # the end of each row; with 2 n, its start too; 3 n + 2 begin alike
         columns = op.constant(range(keys), DType.INT32, (1, keys))
         yes = op.binary(ew.LESS, columns, op.reshape(op.cut(mask, 0, 0, n), (n, 1)))
@@ -311,7 +324,8 @@ def mask_bias(op: Operation, mask: Value, n: int, keys: int) -> Value:
         yes = op.reshape(yes, (n, 1, 1 if len(shape) == 2 else shape[1], keys))
     else:
         op.refuse(f"a mask of {shape} for {n} rows of {keys} keys")
-    return op.unary(ew.LINEAR, op.cast(yes, DType.FLOAT32), -away, away)
+    bias = op.unary(ew.LINEAR, op.cast(yes, DType.FLOAT32), -away, away)
+    return op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype))
 
 
 def _bias_gelu(op: Operation) -> Value:

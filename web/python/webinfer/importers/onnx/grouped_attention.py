@@ -12,7 +12,7 @@ from webinfer.importers.onnx.attention import (
     attend,
     biased,
     join_heads,
-    mask_bias,
+    masked,
     repeat_heads,
     rotated,
     running_bias,
@@ -44,6 +44,8 @@ def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -
     if past is None or past.type.shape[2] == 0:
         return new
     room = past.type.shape[2]
+    if total == length:  # nothing is before the first prompt, whose sequences all begin at 0
+        return op.concat([new, op.cut(past, 2, length, room - length)], 2) if room > length else new
     if new.type.shape[0] > 1 and length == 1:  # sequences of different lengths: each has its own place for the row
         if total > room:
             past, room = op.concat([past, op.zeros(new.type.shape, new.type.dtype)], 2), room + 1
@@ -140,8 +142,7 @@ def _multi_head(op: Operation) -> list[Value]:
         heads.k, heads.v = (op.concat([op.value(key), new], 2) for key, new in ((6, heads.k), (7, heads.v)))
     logits = scores(op, heads)
     if op.optional(4) is not None:
-        bias = mask_bias(op, op.value(4), heads.q.type.shape[0], heads.k.type.shape[2])
-        logits = op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype))
+        logits = masked(op, logits, op.value(4))
     y, _ = attend(op, biased(op, logits, past), heads.v)
     return [join_heads(op, y), heads.k, heads.v]
 

@@ -97,7 +97,8 @@ def _integer_attention(op: Operation) -> Value | Sequence[Value]:
         y = op.cast(x, DType.FLOAT32)
         if op.optional(zero) is not None:
             y = op.binary(ew.SUB, y, op.cast(op.value(zero), DType.FLOAT32))
-        return op.binary(ew.MUL, y, op.value(scale))
+        y = op.binary(ew.MUL, y, op.cast(op.value(scale), DType.FLOAT32))
+        return op.cast(y, op.value(scale).type.dtype)
 
     values = [real(x, 3, 6), real(w, 4, 7), bias, mask, past]
     inner = op.standing_for("Attention", "com.microsoft", op.opset, values)
