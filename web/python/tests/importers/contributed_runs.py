@@ -39,8 +39,25 @@ def _ends(*lengths: int) -> list[Any]:
     return [np.int32([n - 1 for n in lengths]), np.int32(max(lengths))]
 
 
+def _experts(count: int, size: int, wide: int, inner: int) -> list[Any]:
+    """Two layers with a bias for each expert; of a gated activation the first one is twice as wide as its result."""
+    return [_real(count, wide, size), _real(count, wide), _real(count, size, inner), _real(count, size)]
+
+
+def _packed_experts(bits: int, block: int, zeros: bool, wide: int = 64, inner: int = 32) -> list[Any]:
+    """The same for three experts of 32 channels with weights of a few bits, a scale a row or a block of it."""
+    parts: list[Any] = []
+    for n, k in ((wide, 32), (32, inner)):
+        scales = _RNG.uniform(0.005, 0.03, (3, n, k // block) if block else (3, n)).astype(np.float32)
+        parts += [_bytes(3, n, k * bits // 8), scales, _real(3, n)]
+    points = [_bytes(3, n, -(-k // block * bits // 8)) if block else _bytes(3, -(-n * bits // 8))
+              for n, k in ((wide, 32), (32, inner))]  # fmt: skip
+    return [*parts, None, None, None, *(points if zeros else [])]
+
+
 _GROUPS = {"num_heads": 4, "kv_num_heads": 2}
 _HEADS = {"num_heads": 2}
+_SWIGLU = {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1}
 _SCALE, _ZERO = np.float32(0.031), np.uint8(127)
 _TO = [np.float32(0.017), np.uint8(100)]
 _IMAGE, _PIXELS = _bytes(1, 6, 7, 4), [_SCALE, _ZERO]
@@ -74,6 +91,27 @@ RUNS: dict[str, Run] = {
         {**_HEADS, "unidirectional": 1}),
     "grouped attention, room behind a first prompt of two": ("GroupQueryAttention", _grouped(2, 4, 9, [0, 0]),
         [*_ends(4, 4), _real(9, 8), _real(9, 8)], {**_GROUPS, "do_rotary": 1}),
+    "experts": ("MoE", [_real(5, 8), _real(5, 4)], _experts(4, 8, 6, 6), {"k": 2, "activation_type": "silu"}),
+    "experts, one for each token": ("MoE", [_real(5, 8), _real(5, 4)], _experts(4, 8, 6, 6),
+        {"k": 1, "activation_type": "gelu"}),
+    "experts, gated, shares of the chosen": ("MoE", [_real(2, 3, 8), _real(6, 4)], _experts(4, 8, 12, 6), {"k": 3,
+        "activation_type": "swiglu", "swiglu_fusion": 1, "normalize_routing_weights": 1, "swiglu_limit": 2.0,
+        "activation_alpha": 1.702, "activation_beta": 1.0}),
+    "experts, some at a time": ("MoE", [_real(3, 2), _real(3, 3)], _experts(3, 2, 4200, 4200), {"k": 2}),
+    "packed experts, blocks with zero points": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(4, 16, True),
+        {**_SWIGLU, "block_size": 16}),
+    "packed experts, rows with zero points": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(4, 0, True),
+        _SWIGLU),
+    "packed experts, 2 bits": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(2, 16, True),
+        {**_SWIGLU, "block_size": 16, "expert_weight_bits": 2}),
+    "packed experts, 2 bits of rows": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(2, 0, False),
+        {**_SWIGLU, "expert_weight_bits": 2}),
+    "packed experts, bytes": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(8, 0, True),
+        {**_SWIGLU, "expert_weight_bits": 8}),
+    "packed experts, some at a time": ("QMoE", [_real(5, 32), _real(5, 3)], _packed_experts(4, 32, False, 4128, 4128),
+        {"k": 1, "block_size": 32}),
+    "packed experts, other shares": ("QMoE", [_real(5, 32), _real(5, 3)], [*_packed_experts(4, 0, True), None,
+        np.abs(_real(5, 3))], {**_SWIGLU, "normalize_routing_weights": 1}),
     "rotation in sections": ("MRotaryEmbedding", [_real(2, 5, 24), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,
         {"mrope_section": [2, 1, 1], "num_heads": 3}),
     "rotation in turns": ("MRotaryEmbedding", [_real(2, 3, 5, 8), _RNG.integers(0, 9, (3, 2, 5))], _TABLES,

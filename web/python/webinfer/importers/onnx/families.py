@@ -14,8 +14,8 @@ from webinfer.importers.onnx.operation import Convert
 FAMILIES = (
     "elementwise", "movement", "conv", "shapes", "matmul", "pool", "softmax", "reduce", "normalization", "gather",
     "resize", "quantized", "recurrent", "pattern", "control", "suppression", "attention", "scan", "grouped_attention",
-    "stored", "optimized", "bits", "random", "sampling", "regions", "sequences", "signal", "deform_conv", "loss",
-    "ngrams", "tree_ensemble", "linear_models", "support_vectors", "training",
+    "stored", "optimized", "experts", "bits", "random", "sampling", "regions", "sequences", "signal", "deform_conv",
+    "loss", "ngrams", "tree_ensemble", "linear_models", "support_vectors", "training",
 )  # fmt: skip
 
 

@@ -11,10 +11,11 @@ import math
 from collections.abc import Sequence
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Constant, Quantization, TensorType, Value
+from webinfer.graph.ir import Quantization, TensorType, Value
 from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
 from webinfer.importers.onnx.layouts import arranged, channels_last
 from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.packed_bits import in_halves, unpacked
 from webinfer.importers.onnx.quantized import (
     BYTES,
     exact_qlinear_conv,
@@ -163,7 +164,7 @@ def _matmul_nbits(op: Operation) -> Value:
         op.fail(f"a matrix of {n} x {k} in blocks of {block}")
     blocks = -(-k // block)
     if bits == 2:
-        bits, w, zeros = 4, _in_halves(op, w), _zeros_of_quarters(op, zeros, (n, blocks), x.type.dtype)
+        bits, w, zeros = 4, in_halves(op, w), _zeros_of_quarters(op, zeros, (n, blocks), x.type.dtype)
     elif zeros is not None and zeros.type.dtype is DType.UINT8:
         zeros = op.cast(zeros, x.type.dtype)
         if bits == 4:
@@ -176,18 +177,6 @@ def _matmul_nbits(op: Operation) -> Value:
     return op.emit(pk.PACKED_MATMUL, [x, packed, *parts, bias], pk.PackedMatmulAttrs(bits, block))
 
 
-_QUARTERS = bytes(b & 3 | (b & 12) << 2 for b in range(256)), bytes(b >> 4 & 3 | (b & 192) >> 2 for b in range(256))
-
-
-def _in_halves(op: Operation, w: Value) -> Value:
-    """Constant weights of 2 bits as such of 4."""
-    if w.constant is None or w.type.dtype is not DType.UINT8:
-        op.refuse("weights of 2 bits that are computed")
-    data = bytearray(2 * w.type.size)
-    data[0::2], data[1::2] = (bytes(w.constant.data).translate(table) for table in _QUARTERS)
-    return Value(w.name, TensorType((len(data),), DType.UINT8), Constant(memoryview(data), DType.UINT8))
-
-
 def _zeros_of_quarters(op: Operation, zeros: Value | None, shape: tuple[int, int], dtype: DType) -> Value:
     """The zero points of weights of 2 bits as numbers: 2 where none are given, four in a byte, or as they are."""
     n, blocks = shape
@@ -195,14 +184,7 @@ def _zeros_of_quarters(op: Operation, zeros: Value | None, shape: tuple[int, int
         return op.constant([2.0] * (n * blocks), dtype, shape)
     if zeros.type.dtype is not DType.UINT8:
         return zeros
-    if zeros.constant is None:
-        op.refuse("zero points of 2 bits that are computed")
-    packed, width = zeros.constant.data, -(-blocks // 4)
-    if len(packed) != n * width:
-        op.fail(f"{len(packed)} bytes of zero points for {n} rows of {blocks} blocks")
-    return op.constant(
-        [packed[i * width + j // 4] >> j % 4 * 2 & 3 for i in range(n) for j in range(blocks)], dtype, shape
-    )
+    return op.reshape(op.cast(unpacked(op, zeros, 2, (1, n, blocks), rows=True), dtype), shape)
 
 
 def _shaped(op: Operation, x: Value, shape: tuple[int, int]) -> Value:
