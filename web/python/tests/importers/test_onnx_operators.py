@@ -340,6 +340,16 @@ def test_a_scale_that_is_not_finite_is_named(place: int) -> None:
         webinfer.load_sync(data, backend="reference")
 
 
+def test_a_model_that_is_optimised_for_one_processor_is_refused_with_what_helps() -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 16, 4, 4)) for name in "xwy"]
+    graph = helper.make_graph([node], "blocks of channels", ends[:2], ends[2:])
+    domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft.nchwc", 1)]
+    data = helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString()
+    with pytest.raises(webinfer.UnsupportedOpError, match="ORT_ENABLE_EXTENDED"):
+        webinfer.load_sync(data, backend="reference")
+
+
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
     return [_case(name) for name in RUNS]

@@ -34,6 +34,9 @@ from webinfer.importers.onnx.operation import (
 )
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
+_ELSEWHERE = {  # domains whose operators no other runtime can have, and what helps
+    "com.microsoft.nchwc": "optimised for one processor; save the model with ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL",
+}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
 MAX_NAMES = 8  # inputs with open sizes that one error lists
 
@@ -162,7 +165,7 @@ def _steps(
         operation = Operation(info, context, scope, opsets.get(domain, 0) or opsets.get("", 0), given)
         function = context.model.functions.get((domain, info.op))
         convert = CONVERTERS.get(operation.name) if function is None else _call(function)
-        yield operation, convert, "" if convert is not None else "not supported"
+        yield operation, convert, "" if convert is not None else _ELSEWHERE.get(domain, "not supported")
 
 
 def _call(function: GraphInfo) -> Convert:

@@ -128,15 +128,15 @@ def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
 
 
 def _gathered_blocks(op: Operation) -> Value:
-    """Rows of a table of 4 or 8 bits with a scale for each block of a row, as real numbers."""
+    """Rows of a table of 2, 4 or 8 bits with a scale for each block of a row, as real numbers."""
     table, places, scales, zeros = op.value(0), op.value(1), op.value(2), op.optional(3)
     bits, block = op.whole("bits", 4), op.whole("block_size", 128)
-    packed = table.type.dtype is DType.UINT8 and op.file_type(0) is DType.UINT8 and bits == 4
+    packed = table.type.dtype is DType.UINT8 and op.file_type(0) is DType.UINT8 and bits in (2, 4)
     if table.type.rank != 2 or op.whole("gather_axis", 0) or op.axis(op.whole("quantize_axis", 1), 2) != 1:
         op.refuse(f"blocks of a table {table.type.shape} along other axes than the last")
-    if bits not in (4, 8) or block < 16:
+    if bits not in (2, 4, 8) or block < 16:
         op.refuse(f"weights of {bits} bits in blocks of {block}")
-    width = table.type.shape[1] * (2 if packed else 1)
+    width = table.type.shape[1] * (8 // bits if packed else 1)
     blocks = -(-width // block)
     if scales.type.shape != (table.type.shape[0], blocks) or width % block:
         op.refuse(f"scales {scales.type.shape} of a table {table.type.shape} in blocks of {block}")
@@ -144,10 +144,13 @@ def _gathered_blocks(op: Operation) -> Value:
     def rows(x: Value, count: int) -> Value:
         found = op.cast(op.emit(gather.GATHER, [x, places], gather.GatherAttrs(0)), DType.FLOAT32)
         if packed and x is not scales:
-            high = op.unary(ew.FLOOR, op.unary(ew.LINEAR, found, 1 / 16))
-            low = op.binary(ew.SUB, found, op.unary(ew.LINEAR, high, 16.0))
-            found = op.stack([low, high], found.type.rank)
-            found = op.reshape(found, (*places.type.shape, found.type.shape[-2] * 2))
+            size, parts = float(1 << bits), []
+            for _ in range(8 // bits):
+                high = op.unary(ew.FLOOR, op.unary(ew.LINEAR, found, 1 / size))
+                parts.append(op.binary(ew.SUB, found, op.unary(ew.LINEAR, high, size)))
+                found = high
+            found = op.stack(parts, found.type.rank)
+            found = op.reshape(found, (*places.type.shape, found.type.shape[-2] * len(parts)))
             found = op.cut(found, found.type.rank - 1, 0, count)
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.importers.onnx.operation import Operation
@@ -34,3 +36,12 @@ def unpacked(op: Operation, x: Value, bits: int, shape: tuple[int, int, int], ro
     if wide != length:
         data = bytearray(b"".join(data[line * wide : line * wide + length] for line in range(lines)))
     return Value(x.name, TensorType(shape, DType.UINT8), Constant(memoryview(data), DType.UINT8))
+
+
+def packed_rows(rows: Sequence[bytes], bits: int) -> bytes:
+    """Rows of numbers, a byte each, several in a byte; each row is a whole number of bytes."""
+    packed = []
+    for row in rows:
+        together = sum(int.from_bytes(row[i :: 8 // bits], "little") << i * bits for i in range(8 // bits))
+        packed.append(together.to_bytes(len(row) * bits // 8, "little"))
+    return b"".join(packed)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Quantization, TensorType, Value
+from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
 from webinfer.importers.onnx.layouts import arranged, channels_last
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.importers.onnx.packed_bits import in_halves, unpacked
+from webinfer.importers.onnx.packed_bits import in_halves, packed_rows, unpacked
 from webinfer.importers.onnx.quantized import (
     BYTES,
     exact_qlinear_conv,
@@ -25,6 +26,7 @@ from webinfer.importers.onnx.quantized import (
     stored_as,
 )
 from webinfer.ops import elementwise as ew
+from webinfer.ops import gather
 from webinfer.ops import packed_matmul as pk
 from webinfer.ops.registry import NoAttrs
 
@@ -158,8 +160,8 @@ def _matmul_nbits(op: Operation) -> Value:
     k, n, bits, block = (
         op.whole(name, default) for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))
     )
-    if op.optional(4) is not None or bits not in (2, 4, 8):
-        op.refuse(f"weights of {bits} bits, or in another order")
+    if bits not in (2, 4, 8):
+        op.refuse(f"weights of {bits} bits")
     if min(k, n) < 1 or block < 16:
         op.fail(f"a matrix of {n} x {k} in blocks of {block}")
     blocks = -(-k // block)
@@ -174,7 +176,33 @@ def _matmul_nbits(op: Operation) -> Value:
             zeros = op.cut(op.reshape(op.stack([low, high], 2), (n, 2 * -(-blocks // 2))), 1, 0, blocks)
     parts = [None if v is None else _shaped(op, v, (n, blocks)) for v in (scales, zeros)]
     packed = _shaped(op, w, (n, blocks * block * bits // 8))
+    if op.optional(4) is not None:
+        x, packed = _by_groups(op, x, packed, bits, block)
     return op.emit(pk.PACKED_MATMUL, [x, packed, *parts, bias], pk.PackedMatmulAttrs(bits, block))
+
+
+def _by_groups(op: Operation, x: Value, w: Value, bits: int, block: int) -> tuple[Value, Value]:
+    """x and the weights with their columns in the order of the groups that share a scale, which input 4 tells of each.
+
+    Quantisers that go by a column's importance (GPTQ with `desc_act`) write such files.
+    """
+    k, groups = x.type.shape[-1], op.integers(4)
+    if len(groups) < k:
+        op.fail(f"groups of {len(groups)} columns, of {k}")
+    order = sorted(range(k), key=groups.__getitem__)
+    if any(groups[column] != place // block for place, column in enumerate(order)):
+        op.refuse(f"groups of other sizes than {block}")
+    if order == list(range(k)):
+        return x, w
+    n, stored = w.type.shape[0], w.type.shape[1] * 8 // bits
+    numbers = unpacked(op, w, bits, (1, n, stored), rows=True)
+    assert numbers.constant is not None
+    moved, data = itemgetter(*order, *range(k, stored)), bytes(numbers.constant.data)
+    rows = [bytes(moved(data[start : start + stored])) for start in range(0, len(data), stored)]
+    packed = Constant(memoryview(packed_rows(rows, bits)), DType.UINT8)
+    places = op.constant(order, DType.INT32)
+    x = op.emit(gather.GATHER, [x, places], gather.GatherAttrs(x.type.rank - 1))
+    return x, Value(w.name, w.type, packed)
 
 
 def _zeros_of_quarters(op: Operation, zeros: Value | None, shape: tuple[int, int], dtype: DType) -> Value:
