@@ -11,6 +11,7 @@ from build_scripts.judge.fuzz.batches import Batches
 from build_scripts.judge.fuzz.compare import wrong
 from build_scripts.judge.fuzz.drawing import drawn
 from build_scripts.judge.fuzz.graphs import FuzzGraph, FuzzNode, smaller, trimmed
+from build_scripts.judge.fuzz.rules import Difference, explained
 from build_scripts.judge.fuzz.survey import survey
 from build_scripts.judge.fuzz.tally import Task
 from build_scripts.judge.fuzz.tfjs.install import MODULES
@@ -53,6 +54,16 @@ def test_random_graphs_give_the_runtime_s_numbers_on_a_gpu(format: str, tmp_path
     tally = survey(Task(format, 1, 0, ON_GPU, ("webgpu",), tmp_path))
     assert not tally.findings, "\n".join(map(str, tally.findings))
     assert tally.verdicts["webgpu", RIGHT] >= LEAST_RIGHT_ON_GPU * ON_GPU
+
+
+def test_the_reciprocal_of_a_blackman_window_is_open_where_the_window_begins() -> None:
+    nodes = FuzzNode("BlackmanWindow", ("n",), ("w",)), FuzzNode("Reciprocal", ("w",), ("y",))
+    graph = FuzzGraph(17, nodes, {}, {"n": np.array(3)}, ("y",))
+    for first, reason in ((-1.5e-8, "Blackman"), (0.08, "")):
+        window = np.array([first, 0.63, 0.63], "float32")
+        difference = Difference(graph, [1 / window], [1 / window], {"w": window, "y": 1 / window})
+        assert reason in explained("onnx", difference)
+        assert bool(reason) == bool(explained("onnx", difference))
 
 
 def _relu(x: list[float]) -> FuzzGraph:

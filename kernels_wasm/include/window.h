@@ -36,6 +36,12 @@ INLINE Taps find_taps(const Window *w, int32_t pixel) {
                 end_tap(ix, w->iw, w->kw, w->dw)};
 }
 
+// Whether each output pixel is one tap, on the input's pixel at the same place. Equal sizes alone do not say so: a
+// stride and padding may keep them.
+INLINE int keeps_pixels(const Window *w) {
+  return w->kh * w->kw * w->sh * w->sw == 1 && w->oh == w->ih && w->ow == w->iw && !w->pad_top && !w->pad_left;
+}
+
 INLINE int32_t count_taps(const Taps *t) { return (t->bottom - t->top) * (t->right - t->left); }
 
 // Element index of the leftmost tap of a window row, channel 0.

@@ -144,7 +144,7 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
   const Epilogue e = {residual, residual_c, slope, act, lo, hi};
 #if SIMD
   const int few = c % 4 == 0 || (c <= SCALED_CHANNELS && ow >= 4);
-  if (few && !residual && kh * kw == 1 && oh == ih && ow == iw && x_stride == c && y_stride == c) {
+  if (few && !residual && keeps_pixels(&window) && x_stride == c && y_stride == c) {
     for (int32_t i = begin * ow * c; i < end * ow * c; i += ow * c) scale_row(x + i, w, y + i, c, ow, &e);
     return;
   }

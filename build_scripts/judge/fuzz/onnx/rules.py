@@ -37,6 +37,7 @@ _INTEGER_PRODUCTS = (
     "com.microsoft.MatMulIntegerToFloat"
 ).split()
 TIE = 1e-6  # of an axis
+WINDOW_END = 1e-6  # 0.42 - 0.5 + 0.08 in float32 is some 1e-8, of either sign
 _SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
 
 
@@ -105,6 +106,18 @@ def _at_a_tie(d: Difference, node: FuzzNode) -> bool:
             at = at + n / 2 * (1 - m / (scale * n))
         if (np.abs(2 * at - np.round(2 * at)) < TIE * max(n, 1)).any() and scale != 1:
             return True
+    return False
+
+
+def _ends_of_a_window(d: Difference, node: FuzzNode) -> bool:
+    """Whether it is divided by what comes from a Blackman window, whose first element is 0 but for rounding."""
+    sources = {node.inputs[-1]}
+    for other in reversed(d.graph.nodes):
+        if not sources.isdisjoint(other.outputs):
+            sources |= {name for name in other.inputs if name}
+            if other.op == "BlackmanWindow":
+                divisor = d.values.get(node.inputs[-1])
+                return divisor is not None and bool((np.abs(divisor) < WINDOW_END).any())
     return False
 
 
@@ -188,6 +201,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(["Equal"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(frozenset(["ReduceMean"]), "the runtime takes means of int64 in float64", reads_beyond(2.0**53)),
+    Rule(frozenset(["Reciprocal", "Div"]), "a Blackman window begins with 0 but for rounding", _ends_of_a_window),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", reads_nothing),

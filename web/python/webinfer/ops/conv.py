@@ -286,6 +286,8 @@ DEPTHWISE_CONV2D = declare(
                 activation=Activation.PRELU),
             _conv_case("1x1, 3 channels, sigmoid", _t(2, 3, 7, 3), _t(1, 1, 1, 3), _t(3),
                 activation=Activation.SIGMOID),
+            _conv_case("1x1, a stride and padding that keep the size", _t(1, 4, 4, 8), _t(1, 1, 1, 8), _t(8),
+                stride=(2, 2), pads=(2, 2, 2, 2)),
             _conv_case("1x1, odd channels, prelu", _t(1, 3, 5, 5), _t(1, 1, 1, 5), _t(5), None, _t(5),
                 activation=Activation.PRELU),
             quantized_conv_case("uint8, 3x3 same", (1, 6, 5, 16), (1, 3, 3, 16), DType.UINT8, None, 16,
