@@ -6,6 +6,7 @@ The models come from npm (build/models) and, where the folder lies beside the ch
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -146,19 +147,22 @@ def test_raw_outputs_are_litert_s(target: Target, name: str, record_property: An
     assert over <= 1
 
 
-@pytest.mark.parametrize("file", PHOTOS)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("apart", [False, True], ids=["in the plan", "apart"])
-@pytest.mark.parametrize("target", DEFAULTS, ids=str)
-def test_boxes_are_those_of_a_detector_on_litert_s_outputs(target: Target, apart: bool, name: str, file: str) -> None:
+@pytest.fixture(scope="module")
+def detector(target: Target, name: str, apart: bool) -> Iterator[FaceDetector]:
+    """One for all photos: loading takes more processor time than looking at a photo."""
     target.demand()
+    opened = FaceDetector.create(model_path(name), backend=target.backend, strict=True, decode_apart=apart)
+    with run(opened) as detector:
+        yield detector
+
+
+@pytest.mark.parametrize("file", PHOTOS)
+@pytest.mark.parametrize("name", NAMES, scope="module")
+@pytest.mark.parametrize("apart", [False, True], ids=["in the plan", "apart"], scope="module")
+@pytest.mark.parametrize("target", DEFAULTS, ids=str, scope="module")
+def test_boxes_are_those_of_a_detector_on_litert_s_outputs(detector: FaceDetector, name: str, file: str) -> None:
     path, picture = model_path(name), photo(file)
-
-    async def detect() -> tuple[list[Face], int]:
-        with await FaceDetector.create(path, backend=target.backend, strict=True, decode_apart=apart) as detector:
-            return await detector.detect(picture), detector.session.inputs[0].shape[1]
-
-    faces, size = run(detect())
+    faces, size = run(detector.detect(picture)), detector.session.inputs[0].shape[1]
     outputs = litert_outputs(path, prepared(picture, size))
     least = 0.6 if name == "blazeface_full_range" else 0.5  # those of MediaPipe's graphs
     want = expected_boxes(outputs, size, looked_at(picture, size), least)
