@@ -4,6 +4,7 @@ The mark of a fenced block says what it is:
 - `python run` is run, all of a page in one namespace; `text output` behind it is what it prints;
 - `python file PATH` is a new file below web/python;
 - `python add PATH` are lines at the end of a file that is there, `python add PATH in TABLE` lines of a table in it;
+- `python given NAME` is run by test_given.py, with the files and names of the text around it, which given.py makes;
 - `console run` are commands and what they print;
 - the rest is only shown.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +50,7 @@ SHOWN = {
 RUN = {"python run", "text output", "console run"}
 PROGRAMS = [page for page in PAGES if any(block.kind == "python run" for block in blocks_of(page))]
 CHANGING = [page for page in PROGRAMS if any(block.kind.startswith("python add ") for block in blocks_of(page))]
+READERS = {"README", "compat"}  # pages whose programs take a photo or a model of the reader's, in the current folder
 SHELLS = [page for page in PAGES if any(block.kind == "console run" for block in blocks_of(page))]
 
 
@@ -70,7 +73,9 @@ def engine_as_before() -> Iterator[None]:
 @pytest.mark.parametrize("page", PAGES, ids=stem_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
     blocks = blocks_of(page)
-    kinds = {block.kind for block in blocks if not block.kind.startswith(("python file ", "python add "))}
+    kinds = {
+        block.kind for block in blocks if not block.kind.startswith(("python file ", "python add ", "python given "))
+    }
     assert kinds <= SHOWN | RUN
     for before, block in itertools.pairwise([None, *blocks]):
         assert block is not None
@@ -82,9 +87,10 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 def test_the_program_of_a_page_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if page.stem == "README":  # its first lines take a photo of the reader's
+    if page.stem in READERS:
         with Image.open(ROOT / "build" / "images" / "astronaut.png") as photo:
             photo.convert("RGB").save(tmp_path / "photo.jpg")
+        shutil.copy(ROOT / "build" / "models" / "face_detection_short_range.tflite", tmp_path)
         monkeypatch.chdir(tmp_path)
     run(run_program(page))
     assert page.stem != "README" or (tmp_path / "faces.jpg").stat().st_size

@@ -14,7 +14,7 @@ pytest.importorskip("onnx")
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target
 from tests.session.test_kv_cache import NAMES
-from tests.session.test_kv_cache import _decoder as branchless
+from tests.session.test_kv_cache import decoder_file as branchless
 from tests.session.test_open_plans import cached
 from tests.session.visits import Visitor
 

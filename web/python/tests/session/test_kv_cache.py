@@ -47,7 +47,9 @@ def _attention(keys: str, values: str) -> list[Any]:
     ]
 
 
-def _decoder(pasts: tuple[str, str] = NAMES[0], presents: tuple[str, str] = NAMES[1], merged: bool = False) -> bytes:
+def decoder_file(
+    pasts: tuple[str, str] = NAMES[0], presents: tuple[str, str] = NAMES[1], merged: bool = False
+) -> bytes:
     """One layer without a mask inside a step; with `merged`, a branch says whether there is a past."""
     float_, int_ = TensorProto.FLOAT, TensorProto.INT64
     nodes = [helper.make_node("Gather", ["words", "input_ids"], ["h"])]
@@ -93,7 +95,7 @@ def _decoder(pasts: tuple[str, str] = NAMES[0], presents: tuple[str, str] = NAME
 def test_a_decode_loop_feeds_tokens_only(
     pasts: tuple[str, str], presents: tuple[str, str], merged: bool, backend: str
 ) -> None:
-    data = _decoder(pasts, presents, merged)
+    data = decoder_file(pasts, presents, merged)
     judge = judge_of(data)
     with webinfer.load_sync(data, backend=backend) as session:
         cache = session.kv_cache()
@@ -115,7 +117,7 @@ def test_a_decode_loop_feeds_tokens_only(
 
 
 def test_two_caches_are_two_sequences() -> None:
-    data = _decoder()
+    data = decoder_file()
     judge = judge_of(data)
     with webinfer.load_sync(data, backend="wasm") as session:
         first, second = session.kv_cache(), session.kv_cache()
@@ -182,6 +184,6 @@ def test_what_has_no_cache_is_named() -> None:
     with webinfer.load_sync(data, backend="reference") as session:
         with pytest.raises(InputError, match=r"no input that an output is the next value of; its inputs are x"):
             session.kv_cache()
-    with webinfer.load_sync(_decoder(), backend="reference") as session:
+    with webinfer.load_sync(decoder_file(), backend="reference") as session:
         with pytest.raises(InputError, match="needs a mapping of inputs, not a list"):
             session.run([1, 2], kv_cache=session.kv_cache())
