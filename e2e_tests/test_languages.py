@@ -116,5 +116,5 @@ def test_plural_forms_and_numbers_are_german(demo: Demo) -> None:
     page.wait_for("change", lambda: made.first.text_content() == "1 Knoten")
     assert made.all_text_contents() == [
         "1 Knoten", "1.234 Knoten", "40 Knoten in 1 Schritt, 2,30 MB Speicher, kompiliert in 80 ms.",
-        "Was eine Datei ist, nach ihrem Inhalt: eine von 200 Arten. Nichts verlässt dieses Gerät.",
+        "Erkennt 200 Dateitypen am Inhalt. Nichts verlässt dieses Gerät.",
     ]  # fmt: skip
