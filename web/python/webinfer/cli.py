@@ -484,6 +484,8 @@ async def _lab_run(args: argparse.Namespace) -> int:
 async def _lab_page(args: argparse.Namespace) -> int:
     from webinfer.lab.fleet import page_of, read_runs  # which other verbs may do without
 
+    if not args.runs.is_dir():
+        raise InputError(f"there is no folder '{args.runs}' with runs; `webinfer lab run -o {args.runs}` makes one")
     file, runs = args.runs / "index.html", read_runs(args.runs)
     write_whole(file, page_of(runs).encode())
     print(f"{file}: {len(runs)} runs")

@@ -74,6 +74,8 @@ def test_a_suite_on_two_devices_becomes_files_that_stay_and_a_page(
     file = runs / next(iter(found))
     assert not file.stat().st_mode & 0o222
     assert main(["lab", "page", str(runs)]) == 0
+    assert main(["lab", "page", str(runs / "none")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
     page = (runs / "index.html").read_text()
     assert all(text in page for text in ("tanh.webinfer", "broken.onnx", "wrong: y", *found))
     assert "no run of" not in page
