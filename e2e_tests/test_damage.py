@@ -270,6 +270,6 @@ try:
 except IntegrityError as error:
     said = str(error)
 json.dumps(said)"""
-    assert "late-onnx.bin, a part of the engine, came damaged twice" in page.python(code)
+    assert "late-onnx.bin, a part of the engine, arrived damaged twice" in page.python(code)
     page.mended = True
     page.python("import json, webinfer.importers.onnx.convert; json.dumps(1)")

@@ -72,4 +72,4 @@ def test_the_stand_in_is_found_and_offers_what_can_be_used(seen) -> None:
 
 
 def test_what_has_to_wait_is_an_error(seen) -> None:
-    assert "nothing can wait here" in seen["error"]
+    assert "blocking is not possible here" in seen["error"]

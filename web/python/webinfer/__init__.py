@@ -109,14 +109,14 @@ __all__ = [
 
 
 def capabilities() -> "list[Capability]":
-    """Every feature that matters here: present, or the reason why not and what would help."""
+    """The relevant features of this machine or browser: supported, or the reason why not and how to enable them."""
     from webinfer.host import current
 
     return list(current().capabilities())
 
 
 def configure(assets: "Mapping[str, str]") -> None:
-    """Tells the engine in a browser where its files are: logical names ("kernels/...") and URLs."""
+    """Sets the URLs of the engine's files in a browser, by logical name ("kernels/...")."""
     from webinfer.host import current
 
     host = current()
@@ -126,7 +126,7 @@ def configure(assets: "Mapping[str, str]") -> None:
 
 
 def use_gpu(device: object) -> None:
-    """Runs later sessions on a GPUDevice of yours, so that they share buffers; None: on one of their own."""
+    """Makes later sessions use your GPUDevice, so that buffers can be shared; None restores the engine's own device."""
     from webinfer.host import current
 
     host = current()

@@ -39,8 +39,8 @@ class ModelFormatError(WebinferError):
 class UnsupportedOpError(WebinferError):
     """The model needs operators, types or options that webinfer lacks.
 
-    `problems` lists every one of them, not the first; `nodes` holds the graph's nodes that a backend
-    refused, where a backend raised it; `operators` the numbers of the file's operators that an importer refused.
+    `problems` lists all of them; `nodes` has the graph's nodes that a backend
+    rejected; `operators` has the numbers of the file's operators that an importer rejected.
     """
 
     code = "unsupported-op"
@@ -74,7 +74,7 @@ class LimitError(WebinferError):
 
 
 class IntegrityError(WebinferError):
-    """Bytes do not have the hash that was promised."""
+    """Data does not match its published hash."""
 
     code = "integrity"
 
@@ -92,7 +92,7 @@ class DeviceLostError(WebinferError):
 
 
 class GpuError(WebinferError):
-    """The GPU refused a shader, a buffer or a command."""
+    """The GPU rejected a shader, a buffer or a command."""
 
     code = "gpu"
 
@@ -104,16 +104,16 @@ class KernelError(WebinferError):
 
 
 class CompilerError(WebinferError):
-    """The compiler failed on a model that it had accepted: a bug of webinfer. The message names the step and the node.
+    """Compiling a supported model failed: a bug in webinfer. The message names the step and the node.
 
-    Where a list of backends was given, the next one is tried.
+    With a list of backends, the next one is tried.
     """
 
     code = "compiler"
 
 
 class IsolationError(WebinferError):
-    """A number of threads was asked for, with `strict`, in a page that cannot have threads."""
+    """`strict` was set and threads were requested in a page that cannot use threads."""
 
     code = "isolation"
 

@@ -48,9 +48,9 @@ def from_torch(
     open_sizes: Mapping[str, Mapping[int, str]] | None = None,
     opset: int = 18,
 ) -> OnnxModel:
-    """A module of PyTorch as it runs on `sample`: a tensor, or a tuple of them. It is exported in evaluation mode.
+    """Converts a PyTorch module, exported in evaluation mode as it runs on `sample`, a tensor or a tuple of tensors.
 
-    `inputs` and `outputs` name its ends. `open_sizes` leaves sizes open, by input or output: {"input": {0: "batch"}}.
+    `inputs` and `outputs` are their names. `open_sizes` are dynamic sizes by input or output: {"input": {0: "batch"}}.
 
     Raises:  InputError if PyTorch is not installed, or the module does not run on the sample; UnsupportedOpError if
              PyTorch's exporters refuse it
@@ -101,9 +101,9 @@ def _plain_attention(torch: Any) -> Iterator[None]:
 
 
 def from_sklearn(estimator: Any, sample: Any, *, opset: int | None = None) -> OnnxModel:
-    """A fitted estimator or pipeline of scikit-learn; `sample` are a few rows of its table, for types and columns.
+    """Converts a fitted scikit-learn estimator or pipeline; `sample` is a few rows of its table, for types and columns.
 
-    Columns of float64 are taken as float32. Probabilities are a tensor [rows, classes]; labels must be numbers.
+    float64 columns become float32. Probabilities are a tensor [rows, classes]; labels must be numbers.
 
     Raises:  InputError if skl2onnx is not installed; UnsupportedOpError if it has no converter for the estimator
     """
@@ -140,7 +140,7 @@ def _converted(to_onnx: Any, estimator: Any, sample: Any, opset: int | None) -> 
 
 
 def from_keras(model: Any) -> OnnxModel:
-    """A model of Keras 3, by its own exporter to ONNX.
+    """Converts a Keras 3 model with Keras' own ONNX exporter.
 
     Raises:  InputError if Keras or what its exporter needs is not installed; UnsupportedOpError if it refuses the model
     """

@@ -21,7 +21,7 @@ _NATIVE_FORMAT = {"e": "float16", "f": "float32", "d": "float64", "b": "int8", "
 class Tensor:
     """Elements in row-major order.
 
-    Speaks the buffer protocol (`memoryview(tensor)`, Python 3.12 and later) and NumPy's `__array__`.
+    Supports the buffer protocol (`memoryview(tensor)`, Python 3.12 and later) and NumPy's `__array__`.
     """
 
     __slots__ = ("_bytes", "dtype", "quant", "shape")
@@ -69,7 +69,7 @@ class Tensor:
     def numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array over the same bytes; NumPy must be installed.
 
-        Of types that NumPy lacks, and no package has added, it is a copy in the type that they are computed in.
+        For types that NumPy does not have, and no package has added, it is a copy in the type used for computing.
         """
         import numpy as np
 

@@ -118,7 +118,7 @@ def test_a_part_of_an_earlier_edition_is_not_gone_on_with(hub: Hub) -> None:
 
 def test_what_comes_damaged_is_refused_by_the_hash_that_the_hub_tells(hub: Hub) -> None:
     hub.damaged = 1
-    with pytest.raises(IntegrityError, match="came damaged"):
+    with pytest.raises(IntegrityError, match="arrived damaged"):
         webinfer.load_sync("hf:o/n/small.tflite")
     with webinfer.load_sync("hf:o/n/small.tflite") as session:
         assert session.run(session.noise())

@@ -214,7 +214,7 @@ PARAMETERS: list[tuple[str, bytes, str]] = [
     ),
     ("tile", single("TILE", [F, _ints(-1, 2)], [F]), "repeats"),
     ("broadcast", single("ADD", [F, ((2, 5), "float32")], [F]), "do not broadcast"),
-    ("mixed types", single("ADD", [F, ((2, 6), "int32")], [F]), "one type"),
+    ("mixed types", single("ADD", [F, ((2, 6), "int32")], [F]), "the same type"),
     (
         "groups",
         single(

@@ -167,7 +167,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
         (one("relu", {"x": operand(1, dtype="uint8", data=[300])}, {"input": "x"}),
             "not made of numbers of type uint8"),
         ({"inputs": {"x": operand(2)}, "operators": [], "outputs": ["y"]}, "computed by no operator"),
-        ({"inputs": {}, "operators": [{"name": "relu", "arguments": []}], "outputs": []}, "names no output"),
+        ({"inputs": {}, "operators": [{"name": "relu", "arguments": []}], "outputs": []}, "has no output"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_in_words(described: Described, says: str) -> None:

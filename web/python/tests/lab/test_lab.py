@@ -191,7 +191,7 @@ def test_errors_of_the_engine_there_come_as_they_are(root: str, address: str) ->
             for wrong in ({}, {"x": b""}, {"image": bytes(3)}, {"image": 5}):
                 with pytest.raises(InputError):
                     await session.run(wrong)
-            with pytest.raises(InputError, match="tuned by hand"):
+            with pytest.raises(InputError, match="tuned explicitly"):
                 await session.tune(100)
             with pytest.raises(InputError, match="unknown action"):
                 await device.ask("run_code", {})

@@ -71,7 +71,7 @@ def test_what_cannot_be_bound_is_named() -> None:
     def loaded(**options: Any) -> None:
         webinfer.load_sync(model("other"), backend="reference", shapes={"x": (3,)}, **options).close()
 
-    with pytest.raises(InputError, match="the values of 'rate' do not decide alone what runs; 'other' decide"):
+    with pytest.raises(InputError, match="the values of 'rate' do not determine the control flow alone; 'other' also"):
         loaded(values={"rate": 1})
     with pytest.raises(InputError, match="has no input 'nothing'; it has 'x', 'rate', 'other'"):
         loaded(values={"other": 1, "nothing": 2})

@@ -78,7 +78,7 @@ def test_scratch_counts_against_the_limit_of_memory(monkeypatch: pytest.MonkeyPa
 
 def test_an_executor_that_does_not_run_in_kernel_memory_refuses() -> None:
     with opened("reference") as session:
-        with pytest.raises(InputError, match="input 'image' is written in kernel memory, where wasm runs, not ref"):
+        with pytest.raises(InputError, match="which needs a session on wasm, not on ref"):
             answer(session, writing())
         assert not isinstance(session.executor, KernelExecutor)
         assert answer(session, IMAGE).shape == (1, 36)

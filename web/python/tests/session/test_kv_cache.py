@@ -182,7 +182,7 @@ def test_what_has_no_cache_is_named() -> None:
     )  # fmt: skip
     data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
     with webinfer.load_sync(data, backend="reference") as session:
-        with pytest.raises(InputError, match=r"no input that an output is the next value of; its inputs are x"):
+        with pytest.raises(InputError, match=r"no input whose next value is an output; its inputs are x"):
             session.kv_cache()
     with webinfer.load_sync(decoder_file(), backend="reference") as session:
         with pytest.raises(InputError, match="needs a mapping of inputs, not a list"):

@@ -40,7 +40,9 @@ def test_lines_are_as_many_as_mediapipe_s_and_sides_are_the_person_s() -> None:
 def test_a_threshold_may_be_called_as_mediapipe_calls_it() -> None:
     assert confidences(None, None, None, None) == (0.5, 0.5)
     assert confidences(None, None, 0.3, 0.4) == confidences(0.3, 0.4, None, None) == (0.3, 0.4)
-    with pytest.raises(InputError, match="min_detection_score and min_detection_confidence are one option"):
+    with pytest.raises(
+        InputError, match="min_detection_score and min_detection_confidence are two names of one option"
+    ):
         confidences(0.3, None, 0.3, None)
     with pytest.raises(InputError, match="min_tracking_confidence is 2"):
         confidences(None, None, None, 2.0)

@@ -104,7 +104,7 @@ def test_a_drawing_is_named_as_what_it_is(tmp_path: Path) -> None:
     drawing = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"/>'
     (tmp_path / "drawing.svg").write_bytes(drawing)
     for source in (drawing, tmp_path / "drawing.svg"):
-        with pytest.raises(InputError, match="is an SVG drawing, which only pages draw; save it as PNG"):
+        with pytest.raises(InputError, match="is an SVG file, which can only be rendered in a page; save it as PNG"):
             read_image(source, current())
     with pytest.raises(InputError, match="cannot be read"):
         read_image(b"<!doctype html><title>404</title>", current())

@@ -21,14 +21,14 @@ MAX_BYTES = 2**31 - 1
 
 
 class GraphBuilder(MadeGraph):
-    """A graph under construction; `webinfer.load` takes it as a model. Images are NHWC.
+    """Builds a graph, which `webinfer.load` accepts as a model. Images are NHWC.
 
         g = webinfer.GraphBuilder("edges")
         x = g.input("x", (1, 64, 64, 3))
         y = g.node("conv2d", x, weights, bias, pads=(1, 1, 1, 1))
         g.output(g.node("my.scaled_relu", y, scale=0.5), "y")
 
-    Operators and attributes are those that plans and `session.graph_text()` show.
+    Operators and attributes have the names that plans and `session.graph_text()` show.
     """
 
     def __init__(self, name: str = "graph") -> None:
@@ -38,14 +38,14 @@ class GraphBuilder(MadeGraph):
         self._nodes: list[Node] = []
 
     def input(self, name: str, shape: Sequence[int] | TensorType, dtype: str = DType.FLOAT32) -> Value:
-        """A tensor that each run is given."""
+        """Adds an input."""
         if name in self._inputs:
             raise InputError(f"{self.name!r} already has an input {name!r}")
         value = self._inputs[name] = Value(name, _type(name, shape, dtype))
         return value
 
     def constant(self, data: Any, shape: Sequence[int] | TensorType | None = None, dtype: str | None = None) -> Value:
-        """A tensor of these numbers: an array, a buffer, a flat list, or one number. The bytes are copied.
+        """Adds a constant from an array, a buffer, a flat list or one number. The bytes are copied.
 
         `shape` is the array's own or flat, `dtype` the array's own or float32, where they are not given.
         """
@@ -66,7 +66,7 @@ class GraphBuilder(MadeGraph):
         return Value("constant", type, Constant(memoryview(bytes_), type.dtype))
 
     def node(self, op: str, /, *inputs: Any, name: str = "", **attrs: Any) -> Any:
-        """The output of a new node, a list of them if the operator has several.
+        """Adds a node and returns its output, or a list if the operator has several outputs.
 
         `inputs` are values, None where an optional one is left out, or whatever `constant` takes.
 
@@ -102,18 +102,18 @@ class GraphBuilder(MadeGraph):
         self._outputs[name] = value
 
     def extend(self, graph: Graph) -> None:
-        """Puts what was built behind a graph whose values it reads: its outputs become this builder's."""
+        """Appends the built nodes to a graph whose values they read; the outputs are then the builder's."""
         graph.inputs += self._inputs.values()
         graph.nodes += self._nodes
         graph.outputs = list(self._outputs.values())
 
     def precede(self, graph: Graph) -> None:
-        """Puts what was built before a graph that reads its values: its inputs become this builder's."""
+        """Prepends the built nodes to a graph that reads their values; the inputs are then the builder's."""
         graph.inputs = list(self._inputs.values())
         graph.nodes = self._nodes + graph.nodes
 
     def graph(self) -> Graph:
-        """The graph, checked; a copy, as compiling rewrites it.
+        """Returns a verified copy of the graph.
 
         Raises:  ShapeError if a value of another builder is used, or nothing is an output
         """

@@ -55,7 +55,7 @@ def register_operator(
     read_options: Callable[[bytes], Mapping[str, Any]] | None = None,
     replace: bool = False,
 ) -> None:
-    """Makes an operator known under a name with a dot in it, such as "my.scaled_relu".
+    """Registers a custom operator. Its name contains a dot, such as "my.scaled_relu".
 
     `params` are its attributes with their defaults. `shape(*types, **params)` gives the output's shape or
     `TensorType` (a tuple of them for several outputs); without it every output is typed as the first input.
@@ -92,7 +92,7 @@ def register_operator(
 
 
 def unregister_operator(name: str, *, missing_ok: bool = False) -> None:
-    """Forgets a custom operator; sessions and graphs that have it keep it.
+    """Removes a custom operator; existing sessions and graphs keep it.
 
     Raises:  InputError if there is none of this name
     """

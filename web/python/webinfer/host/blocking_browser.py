@@ -74,7 +74,7 @@ class BlockingHost(BrowserHost):
                 code = _modules[build] = js.WebAssembly.Module.new(to_js(bytes(await self.kernel_module(build))))
             return BrowserKernels(build, js.WebAssembly.Instance.new(code, imports).exports, memory)
         except JsException as error:
-            raise BackendUnavailableError(f"the {build} kernels do not start without waiting: {error}") from error
+            raise BackendUnavailableError(f"the {build} kernels do not start synchronously: {error}") from error
 
     def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
         """Nothing: an instance is there at once."""
@@ -127,7 +127,7 @@ def _asked(url: str) -> bytes:
     Raises:  BackendUnavailableError
     """
     if getattr(js, "XMLHttpRequest", None) is None:
-        raise BackendUnavailableError(f"cannot fetch {url} without waiting: there is no XMLHttpRequest; give bytes")
+        raise BackendUnavailableError(f"cannot fetch {url} synchronously: there is no XMLHttpRequest; pass bytes")
     request = js.XMLHttpRequest.new()
     try:
         request.open("GET", url, False)

@@ -20,5 +20,5 @@ def driven(work: Coroutine[Any, Any, Any]) -> Any:
         return end.value
     work.close()
     raise InputError(
-        "nothing can wait here: use await, or call Python so that it is awaited (runPythonAsync) in a browser with JSPI"
+        "blocking is not possible here: use await, or call Python with runPythonAsync in a browser with JSPI"
     )

@@ -183,7 +183,7 @@ def _begins(url: str, response: Any, start: int) -> int:
         return 0
     found = str(response.headers.get("Content-Range", "")).replace(" ", "")
     if not start or not found.startswith(f"bytes{start}-") or response.headers.get("Content-Encoding"):
-        raise ModelFormatError(f"{url!r}: bytes {start} and on were asked for, the server sent {found or 'others'}")
+        raise ModelFormatError(f"{url!r}: bytes from {start} were requested, the server sent {found or 'others'}")
     return start
 
 
@@ -244,7 +244,7 @@ def _check(url: str, out: IO[bytes], answer: Answer) -> None:
         out.seek(0)
         out.truncate()
         raise IntegrityError(
-            f"{url!r} came damaged: its hash is {found[:16]}…, the server says {wanted[:16]}…; load it again"
+            f"{url!r} arrived damaged: its hash is {found[:16]}…, the server says {wanted[:16]}…; load it again"
         )
 
 
@@ -269,7 +269,7 @@ class _Decoder:
         self._names = [name.removeprefix("x-") for name in names if name not in ("", "identity")]
         if unknown := [name for name in self._names if name not in ("gzip", "deflate")]:
             raise ModelFormatError(
-                f"{url!r} came as {unknown[0]}, which was not asked for; serve it as it is, or with gzip"
+                f"{url!r} came as {unknown[0]}, which was not requested; serve the file uncompressed, or with gzip"
             )
         self._stages = [self._stage() for _ in self._names]
 
@@ -330,5 +330,5 @@ def _write(out: IO[bytes], data: bytes) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ModelFormatError(
-            f"cannot keep what was downloaded: {reason}; free some space, or name another folder by WEBINFER_CACHE"
+            f"cannot store the download: {reason}; free some space, or choose another folder with WEBINFER_CACHE"
         ) from error

@@ -356,10 +356,10 @@ class GpuDevice(Protocol):
 
 
 class GpuTensor:
-    """A result that stays on the GPU: `buffer` is a GPUBuffer for shaders of your own or for the next model.
+    """A result that stays on the GPU: `buffer` is a GPUBuffer for your own shaders or for another model.
 
-    The elements, of type `dtype` and shape `shape`, lie in row-major order from byte 0. `close()` gives the buffer
-    back to the session.
+    The elements, of type `dtype` and shape `shape`, are stored in row-major order from byte 0. `close()` returns the
+    buffer to the session.
     """
 
     __slots__ = ("_buffer", "_device", "_release", "dtype", "shape")
@@ -399,7 +399,7 @@ class GpuTensor:
         return Tensor(await self._device.read(self.buffer, self.nbytes), self.shape, self.dtype)
 
     def read_at_once(self) -> Tensor:
-        """As `read`, without an event loop.
+        """Like `read`, without an event loop.
 
         Raises:  InputError in a page, where reading has to be awaited; else as `read`
         """
@@ -407,7 +407,7 @@ class GpuTensor:
         return found
 
     def close(self) -> None:
-        """Gives the buffer back; a second call does nothing."""
+        """Returns the buffer to the session; further calls do nothing."""
         if self._buffer is not None:
             self._release(self._buffer)
             self._buffer = None

@@ -25,7 +25,7 @@ def _typed(kind: str, text: str, what: str, adapter: str) -> WebinferError:
     if kind == "DeviceLost":
         return DeviceLostError(f"{what}: GPU {adapter} was lost ({text}); run again to restore the session")
     if kind == "OutOfMemory":
-        return OutOfMemoryError(f"{what}: GPU {adapter} has no room: {text}")
+        return OutOfMemoryError(f"{what}: GPU {adapter} is out of memory: {text}")
     return GpuError(f"{what} on {adapter}: {text}")
 
 

@@ -46,7 +46,7 @@ async def open_device() -> NativeDevice:
     try:
         device = adapter.request_device_sync(label="webinfer", required_features=wanted, required_limits=limits)
     except Exception as error:
-        raise BackendUnavailableError(f"adapter {adapter.info['device']} gives no device: {error}") from error
+        raise BackendUnavailableError(f"adapter {adapter.info['device']} provides no device: {error}") from error
     return NativeDevice(adapter, device, frozenset((*features, *WGSL_FEATURES)))
 
 
@@ -210,7 +210,9 @@ class NativeDevice:
             return NativeProgram(self, label, buffers, uniforms, dispatches)
         except wgpu.GPUOutOfMemoryError as error:
             total = sum(size for size in buffers if isinstance(size, int))
-            raise OutOfMemoryError(f"{label}: GPU {self.name} has no room for {total} bytes: {error}") from error
+            raise OutOfMemoryError(
+                f"{label}: GPU {self.name} has too little memory for {total} bytes: {error}"
+            ) from error
         except wgpu.GPUError as error:
             raise GpuError(f"{label} on {self.name}: {error}") from error
 

@@ -63,7 +63,7 @@ def _numbered(text: str, adapters: Sequence[Any]) -> Any:
     if text.isdecimal() and int(text) < len(adapters):
         return adapters[int(text)]
     there = "; ".join(f"{at}: {one.info['device']}" for at, one in enumerate(adapters)) or "none"
-    raise BackendUnavailableError(f"{VARIABLE}={text!r} names no GPU of this machine, which has {there}")
+    raise BackendUnavailableError(f"{VARIABLE}={text!r} does not name a GPU of this machine, which has {there}")
 
 
 def _adapters() -> list[Any]:

@@ -18,9 +18,9 @@ Progress = Callable[["ProgressEvent"], None]
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """How far long work has got: `done` of `total` in `unit` ("bytes" or "steps") of one stage.
+    """Progress of a long operation: `done` of `total` in `unit` ("bytes" or "steps") of one stage.
 
-    `total` is 0 where it cannot be known.
+    `total` is 0 if it is unknown.
     """
 
     stage: str
@@ -52,7 +52,7 @@ class PageArray:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One feature of the platform: present (with a `value` where there is more to say), or why not and what helps."""
+    """A feature of the platform: supported (with details in `value`), or the reason why not and how to enable it."""
 
     name: str
     present: bool

@@ -82,7 +82,7 @@ def new_memory(limits: Sequence[int] = (MEMORY_MAX_BYTES, 2**31), shared: bool =
         except JsException as error:
             reason = error
     kind, advice = ("shared memory", "use threads=1") if shared else ("memory for kernels", "close other pages")
-    raise BackendUnavailableError(f"no {kind} can be had: {reason}; {advice}")
+    raise BackendUnavailableError(f"no {kind} can be created: {reason}; {advice}")
 
 
 async def compiled(url: str) -> Any:

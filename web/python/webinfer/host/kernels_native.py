@@ -118,7 +118,7 @@ def _foreign(data: bytes) -> wasmtime.Module:
     except wasmtime.WasmtimeError as error:
         raise BackendUnavailableError(f"a kernel module cannot be compiled: {error}") from error
     if [(i.module, i.name) for i in module.imports] != [("env", "memory")]:
-        raise BackendUnavailableError("a kernel module imports other things than a memory")
+        raise BackendUnavailableError("a kernel module imports something other than a memory")
     return module
 
 
@@ -189,7 +189,7 @@ class NativeKernels:
         if self._store is None:
             raise ClosedError("this kernel instance is closed; load the model again")
         if self._torn:
-            raise KernelError("these kernels were running when the process was forked; the next run has new ones")
+            raise KernelError("these kernels were running when the process was forked; the next run starts new ones")
         return self._store
 
     def after_fork(self) -> None:

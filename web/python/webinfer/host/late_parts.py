@@ -81,7 +81,7 @@ def _whole(url: str, sha256: str) -> bytes:
         data = _asked(url, fresh)
         if hashlib.sha256(data).hexdigest() == sha256:
             return data
-    raise IntegrityError(f"{url}, a part of the engine, came damaged twice; try again, or rebuild the site")
+    raise IntegrityError(f"{url}, a part of the engine, arrived damaged twice; try again, or rebuild the site")
 
 
 def _asked(url: str, fresh: bool) -> bytes:

@@ -75,7 +75,7 @@ class NativeHost:
         loop = _waited_loop(os.getpid())
         if asyncio._get_running_loop() is loop:
             work.close()
-            raise InputError("run_sync inside of what run_sync waits for would wait for ever; use await there")
+            raise InputError("run_sync inside a coroutine that run_sync is waiting for would deadlock; use await there")
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
@@ -229,7 +229,7 @@ class NativeHost:
 
         Raises:  BackendUnavailableError
         """
-        raise BackendUnavailableError("webnn is an interface of browsers; in CPython use wasm or webgpu")
+        raise BackendUnavailableError("webnn is only available in browsers; in CPython use wasm or webgpu")
 
     def gpu_buffer(self, value: Any) -> Any:
         """The wgpu buffer where `value` is one or a GpuTensor, else None."""

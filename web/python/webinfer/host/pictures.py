@@ -78,8 +78,8 @@ def _opened(file: Any, name: str) -> Any:
         return pillow.open(file)
     except (OSError, ValueError) as error:
         if _is_drawing(file):
-            raise InputError(f"{name} is an SVG drawing, which only pages draw; save it as PNG") from None
-        raise InputError(f"the image {name} cannot be read: {error}; give another one") from error
+            raise InputError(f"{name} is an SVG file, which can only be rendered in a page; save it as PNG") from None
+        raise InputError(f"the image {name} cannot be read: {error}; use another file") from error
 
 
 def _is_drawing(file: Any) -> bool:
@@ -100,7 +100,7 @@ def _pillow(image: Any, check: SizeCheck) -> Pixels:
     try:
         return _upright(image)
     except (OSError, ValueError, SyntaxError) as error:  # the file behind it is damaged or closed
-        raise InputError(f"the image cannot be read: {error}; open it again or take another one") from error
+        raise InputError(f"the image cannot be read: {error}; open it again or use another one") from error
     except MemoryError as error:
         raise OutOfMemoryError(f"no memory for {image.width}x{image.height} pixels; scale it down") from error
 

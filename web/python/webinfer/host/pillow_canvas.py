@@ -48,7 +48,7 @@ def pillow_image(source: Any) -> Any:
         opened = image.open(io.BytesIO(bytes(source)) if encoded else source)
         return module("ImageOps").exif_transpose(opened).convert("RGB")
     except (OSError, ValueError) as error:
-        raise InputError(f"the image {'' if encoded else source} cannot be read: {error}; give another one") from error
+        raise InputError(f"the image {'' if encoded else source} cannot be read: {error}; use another file") from error
 
 
 def _of_array(image: Any, source: Any) -> Any:

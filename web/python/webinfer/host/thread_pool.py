@@ -139,7 +139,7 @@ class ThreadPoolKernels(BrowserKernels):
         if done < 0:
             self._end_workers()
             raise KernelError(
-                f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
+                f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run starts new ones"
             )
         return done
 

@@ -23,7 +23,7 @@ from webinfer.kernel_constants import (
 )
 
 DEADLINE_MS = 60_000  # without an answer from a thread: a server that is overloaded may take a core away for seconds
-SILENT = f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
+SILENT = f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run starts new ones"
 START_SECONDS = 10.0
 END_SECONDS = 5.0  # for a worker to leave after it was dismissed
 SUFFIX = "-threads"  # of a build's name

@@ -35,7 +35,7 @@ def camera_frames(number: int) -> Iterator[tuple[Any, float]]:
     capture = importlib.import_module("cv2").VideoCapture(number)
     try:
         if not capture.isOpened():
-            raise InputError(f"there is no camera {number}, or another program has it")
+            raise InputError(f"there is no camera {number}, or another program is using it")
         first = None
         while True:
             there, frame = capture.read()

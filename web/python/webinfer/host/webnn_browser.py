@@ -156,7 +156,7 @@ class BrowserBuilder:
         try:
             return getattr(self.builder, method)(*map(_plain, arguments), _plain(dict(named)))
         except JsException as error:
-            raise KernelError(f"WebNN refuses {method} though its limits allow it: {error}") from error
+            raise KernelError(f"WebNN rejects {method} although its limits allow it: {error}") from error
 
 
 def _plain(value: Any) -> Any:

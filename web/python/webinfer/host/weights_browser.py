@@ -367,7 +367,7 @@ async def _download(url: str, at: int, take: Callable[[Any, int], None], progres
         log.warning("%s broke off at byte %d: %s", url, at, problem)
         await asyncio.sleep(min(0.25 * 2**failures, 4.0))
     raise ModelFormatError(
-        f"cannot fetch {url!r}: {problem}; check the network, then try again: what came goes on from there"
+        f"cannot fetch {url!r}: {problem}; check the network, then try again: the download resumes there"
     )
 
 

@@ -129,7 +129,7 @@ def unpacked(data: memoryview, name: str, member: str | None = None) -> tuple[me
     if is_archive(data):
         return chosen(unpack(data, name), name, member)
     if member is not None:
-        raise InputError(f"{name!r} has no member {member!r}: it is a single file, no bundle")
+        raise InputError(f"{name!r} has no member {member!r}: it is a single file, not a bundle")
     return data, {}
 
 

@@ -79,7 +79,7 @@ def _check_extras(op: str, inputs: Inputs, y: TensorType, channels: int, activat
     if residual is not None and (residual.shape[:-1] != y.shape[:-1] or residual.shape[-1] > channels):
         raise ShapeError(f"{op}: residual {residual.shape} does not fit result {y.shape}")
     if (slope is None) == (activation is Activation.PRELU):
-        raise ShapeError(f"{op}: slope and activation prelu belong together, activation is {activation}")
+        raise ShapeError(f"{op}: slope and activation prelu must be used together, activation is {activation}")
     if slope is not None and slope.size != channels:
         raise ShapeError(f"{op}: slope {slope.shape} needs {channels} elements")
 

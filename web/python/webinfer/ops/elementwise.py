@@ -105,7 +105,7 @@ def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: UnaryAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0])
         if math.isnan(a.a) or math.isnan(a.b):
-            raise ShapeError(f"{name}: a constant is {a.a}, the other {a.b}; needs numbers")
+            raise ShapeError(f"{name}: a constant is {a.a}, the other {a.b}; both must be numbers")
         if to_bool:
             return (TensorType(x.shape, BOOL),)
         return (TensorType(x.shape, *a.out_type) if a.out_type else TensorType(x.shape, x.dtype, x.quant),)
@@ -280,7 +280,7 @@ def _binary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: BinaryAttrs) -> tuple[TensorType, ...]:
         x, y = need(name, "a", inputs[0]), need(name, "b", inputs[1])
         if x.dtype is not y.dtype:
-            raise ShapeError(f"{name}: a is {x.dtype} and b is {y.dtype}; both must have one type")
+            raise ShapeError(f"{name}: a is {x.dtype} and b is {y.dtype}; both must have the same type")
         shape = broadcast(name, x.shape, y.shape)
         if to_bool:
             return (TensorType(shape, BOOL),)
@@ -395,7 +395,7 @@ def _where_infer(inputs: Inputs, a: object) -> tuple[TensorType, ...]:
     if c.dtype is not BOOL:
         raise ShapeError(f"where: condition is {c.dtype}, needs bool")
     if x.dtype is not y.dtype:
-        raise ShapeError(f"where: x is {x.dtype} and y is {y.dtype}; both must have one type")
+        raise ShapeError(f"where: x is {x.dtype} and y is {y.dtype}; both must have the same type")
     return (TensorType(broadcast("where", c.shape, x.shape, y.shape), x.dtype, x.quant),)
 
 
@@ -451,7 +451,7 @@ CAST = declare(
 def _bitcast_infer(inputs: Inputs, a: CastAttrs) -> tuple[TensorType, ...]:
     x = need("bitcast", "x", inputs[0])
     if x.dtype.itemsize != a.dtype.itemsize:
-        raise ShapeError(f"bitcast: {x.dtype} and {a.dtype} are not of one size")
+        raise ShapeError(f"bitcast: {x.dtype} and {a.dtype} do not have the same size")
     return (TensorType(x.shape, a.dtype),)
 
 

@@ -58,7 +58,7 @@ def infer(inputs: Inputs, a: MatmulAttrs) -> tuple[TensorType, ...]:
     bias = inputs[2] if len(inputs) > 2 else None
     hybrid = x.dtype.is_float and is_stored(y)
     if not hybrid and (x.dtype.is_float or y.dtype.is_float) and x.dtype is not y.dtype:
-        raise ShapeError(f"matmul: a is {x.dtype} and b is {y.dtype}; both must have one type")
+        raise ShapeError(f"matmul: a is {x.dtype} and b is {y.dtype}; both must have the same type")
     if bias is not None and bias.shape != (n,):
         raise ShapeError(f"matmul: bias {bias.shape} needs shape {(n,)}")
     if a.activation is Activation.PRELU:

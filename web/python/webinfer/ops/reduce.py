@@ -61,7 +61,7 @@ def _infer(name: str, is_bool: bool) -> Callable[[Inputs, ReduceAttrs], tuple[Te
             raise ShapeError(f"{name}: x is {x.dtype}, needs bool")
         shape = reduced_shape(name, x.shape, a.axes, a.keep_dims)
         if x.size == 0 and name in ("reduce_max", "reduce_min", "reduce_mean"):
-            raise ShapeError(f"{name}: x has shape {x.shape}; nothing has no extreme and no mean")
+            raise ShapeError(f"{name}: x has shape {x.shape}; an empty tensor has no minimum, maximum or mean")
         return (TensorType(shape, *a.out_type) if a.out_type else TensorType(shape, x.dtype, x.quant),)
 
     return infer

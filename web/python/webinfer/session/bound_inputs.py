@@ -50,8 +50,8 @@ def decided(graph: StagedGraph, values: Values) -> Graph:
         if shown is None:
             others = ", ".join(repr(name) for name in part.inputs.values() if name not in known)
             raise InputError(
-                f"{graph.name!r}: the values of {', '.join(map(repr, values))} do not decide alone what runs"
-                + (f"; {others} decide(s), too" if others else "")
+                f"{graph.name!r}: the values of {', '.join(map(repr, values))} do not determine the control flow alone"
+                + (f"; {others} also determine(s) it" if others else "")
             )
         path = (*path, (part.key, shown))
 

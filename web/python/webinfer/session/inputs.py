@@ -27,7 +27,7 @@ from webinfer.tensor import Tensor, buffer_of
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output of a model. Where a size is open, the shape has its name in the file, "?" for none."""
+    """An input or output of a model. A dynamic size appears in the shape as its name in the file, or "?"."""
 
     name: str
     dtype: DType
@@ -184,7 +184,9 @@ def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -
 def _checked_in_place(value: InPlace, info: TensorInfo, executor: Executor) -> InPlace:
     if not isinstance(executor, KernelExecutor):
         able = " or ".join(registry.able(KernelExecutor))
-        raise InputError(f"input {info.name!r} is written in kernel memory, where {able} runs, not {executor.backend}")
+        raise InputError(
+            f"input {info.name!r} lies in kernel memory, which needs a session on {able}, not on {executor.backend}"
+        )
     return value
 
 
@@ -192,7 +194,7 @@ def _checked_on_gpu(value: Any, buffer: Any, info: TensorInfo, executor: Executo
     if not isinstance(executor, GpuExecutor):
         raise InputError(f"input {info.name!r} is on the GPU, the session on {executor.backend}; read it first")
     if info.dtype.inner is not info.dtype:
-        raise InputError(f"input {info.name!r} is {info.dtype}, which is made on the way in; give an array")
+        raise InputError(f"input {info.name!r} is {info.dtype}, which is converted when it is passed; pass an array")
     if isinstance(value, GpuTensor) and (value.shape, value.dtype) != (info.shape, info.dtype):
         raise InputError(f"input {info.name!r} is {value}, needs {info.dtype} {info.shape}")
     if buffer.size < info.nbytes:

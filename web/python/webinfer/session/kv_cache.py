@@ -39,7 +39,7 @@ class KvCache:
             self._rows = [CacheRow(past, then, None) for past, then in by_name(self._types, names).items()]
         if not self._rows:
             raise InputError(
-                f"{model!r} has no input that an output is the next value of; its inputs are "
+                f"{model!r} has no input whose next value is an output; its inputs are "
                 f"{', '.join(self._types)}, its outputs {', '.join(info.name for info in outputs)}"
             )
         self._values: dict[str, StateInput] = {}

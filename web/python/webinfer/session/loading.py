@@ -51,14 +51,14 @@ async def load(
     dequantize: bool = False, dynamic_range: str = "float", precision: str = "float32", device: str = "",
     host: Host | None = None,
 ) -> Session:  # fmt: skip
-    """A session that runs the model.
+    """Loads a model and returns a session.
 
     `source` is the model: its bytes, a path, a URL, "hf:owner/name/file" for a file of a hub, the name of a known
     model, a `GraphBuilder`, or a mapping of names to bytes.
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
     measures a few runs on this device and uses the fastest. `session.choice` says which one runs, and why.
     `strict` makes it an error if the backend cannot run some nodes; otherwise they run on another backend.
-    `threads` is the number of CPU threads; None chooses it. If only one is possible, `session.choice` says why.
+    `threads` is the number of CPU threads; None: automatic. If only one is possible, `session.choice` says why.
     `tuning_ms` is a budget for timing kernels: the fastest are used by later loads, and with 0 the default kernels. On
     a GPU it is spent in this call (None: nothing is timed), on the CPU while a browser is idle afterwards (None: 200).
     `shapes` binds the sizes of dynamic inputs; otherwise the first run binds them. They may change from run to run:
@@ -314,7 +314,7 @@ class _Loading:
         """A graph that was read, or a part of one, as backends take it."""
         if isinstance(graph, CompiledGraph):
             if self.dequantize or self.rounding or self.post is not None or self.options.float16:
-                raise InputError(f"{graph.name!r} is compiled already: give such options, and tasks, to `compile`")
+                raise InputError(f"{graph.name!r} is already compiled: pass these options, and the task, to `compile`")
             return graph
         self._extend(graph)
         debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")

@@ -46,7 +46,7 @@ def threshold(named: Mapping[str, float | None], default: Any) -> Any:
     """
     given = {name: value for name, value in named.items() if value is not None}
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} are one option; give one of them")
+        raise InputError(f"{' and '.join(given)} are two names of one option; pass one of them")
     for name, value in given.items():
         return real_number(name, value, high=1)
     return default

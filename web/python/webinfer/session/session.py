@@ -46,9 +46,9 @@ OPEN: WeakSet[Any] = WeakSet()  # all sessions and tasks, for who closes those t
 
 @one_loop_at_a_time
 class Session(Closing, LoopLocked, DisplayedSession):
-    """A loaded model. Runs are queued; after an error the next valid call works.
+    """A loaded model. Runs are queued; after an error, the next valid call works.
 
-    Usable as a context manager; `close()` frees the memory of kernels and GPU.
+    A session is a context manager; `close()` frees the memory of the kernels and on the GPU.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Session(Closing, LoopLocked, DisplayedSession):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """The properties that the model's writer left in its file: ONNX's `metadata_props`, what is appended to TFLite.
+        """The metadata in the model's file: ONNX's `metadata_props`, or the metadata of a TFLite file.
 
-        Labels, sizes and tasks stand there as text. Empty for other formats.
+        It often has labels, sizes and the task as text. Empty for other formats.
 
         Raises:  ModelFormatError if they are damaged; LimitError
         """
@@ -110,33 +110,33 @@ class Session(Closing, LoopLocked, DisplayedSession):
 
     @property
     def autotune_pending(self) -> bool:
-        """Whether "auto" has still to measure which backend is the fastest; see `settled`."""
+        """Whether "auto" has not finished measuring the backends yet; see `autotune_done`."""
         return self._live.bound and self._live.selection.benchmark is not None
 
     @property
     def same_backend(self) -> str:
-        """What `load` takes for a model that is to run where this one does: "auto" while that is being measured."""
+        """The `backend` argument for another model on the same backend; "auto" while that is being measured."""
         return registry.AUTO if self.autotune_pending else self.backend
 
     @property
     def choice(self) -> str:
-        """Why this backend: one sentence."""
+        """Why this backend was chosen, in one sentence."""
         if not self._live.bound:
             return f"{' or '.join(self._live.order)}, when the first run binds the sizes that the model leaves open"
         return self._live.selection.reason
 
     @property
     def executor(self) -> Executor:
-        """The compiled graph, for tasks that work in its memory."""
+        """The compiled graph, for tasks that access its memory."""
         return self._live.selection.executor
 
     @property
     def host(self) -> Host:
-        """Where this session runs."""
+        """The platform on which this session runs."""
         return self._live.host
 
     def plan(self) -> PlanReport:
-        """The plan step by step: operator, backend, kernel, shapes, work, bytes and why."""
+        """The plan as a table: operator, backend, kernel, shapes, work and bytes of each step, and why."""
         rows, notes = list(self.executor.rows()), self._live.notes
         shapes = {info.name: info.shape for info in self.inputs}
         return PlanReport(self.name, self.backend, self.choice, rows, self.memory(), notes, shapes)
@@ -146,7 +146,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return self.executor.memory()
 
     def graphs(self) -> list[Graph]:
-        """The optimised graph alone; of a model with data-dependent control flow, the parts that ran."""
+        """The optimized graph; for a model with data-dependent control flow, the parts that have run."""
         executor = self.executor
         return executor.graphs() if isinstance(executor, StagedExecutor) else [self._live.graph]
 
@@ -165,11 +165,11 @@ class Session(Closing, LoopLocked, DisplayedSession):
         session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
         open, arrays of other sizes are bound to a plan, or get one of their own; the plans used last are kept.
 
-        With `kv_cache`, which `kv_cache()` gives, the inputs that it holds are fed from it, and their next values go
-        into it instead of among the outputs.
+        With `kv_cache`, from `kv_cache()`, the inputs that it holds are read from it, and their next values are stored
+        in it instead of being returned.
 
-        A task that is cancelled while its run waits behind others does not run. A model with loops or branches on
-        data can be cancelled between the turns of its loops too; the session can be used afterwards.
+        A run that is cancelled while it is queued does not start. A model with loops or branches that depend on
+        data can also be cancelled between iterations; the session stays usable.
 
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; LimitError for a loop without an end; what a new
                  plan may raise
@@ -234,9 +234,9 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return to_api_types(self._variables.take(self._states, results), self._outer)
 
     async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
-        """The outputs by name as buffers on the GPU: as `run`, but nothing is read back or waited for.
+        """The outputs by name as buffers on the GPU: like `run`, but without reading back or waiting.
 
-        Outputs of types that no kernel knows, such as float64, stay in the type that they are computed in.
+        Outputs of types without kernels, such as float64, have the type used for computing.
 
         Raises:  InputError if the session does not run on a GPU; else as `run`
         """
@@ -255,13 +255,13 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
     async def autotune_done(self) -> None:
-        """Waits until "auto" has measured: in a page a session begins on the backend that is ready first."""
+        """Waits until "auto" has measured the backends; in a page, a session starts on the one that is ready first."""
         await self._live.autotune_done()
 
     settled, unsettled = renamed("settled", "autotune_done"), renamed("unsettled", "autotune_pending")
 
     async def warmup(self) -> None:
-        """Runs once on zeros, so that the first real run is as fast as the next; variables stay as they are."""
+        """Runs once on zeros, so that the first real run is as fast as later ones; variables do not change."""
         async with self._live.lock, self._variables.untouched():
             await self._alone(zeros(self.inputs))
 
@@ -269,11 +269,11 @@ class Session(Closing, LoopLocked, DisplayedSession):
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """The names of the model's signatures, its ways to be run; `load(signature=…)` takes one."""
+        """The names of the model's signatures; `load(signature=…)` selects one."""
         return () if self._signatures is None else self._signatures.names()
 
     async def open_signature(self, name: str) -> Session:
-        """Another session, of another signature of this model: it shares this session's variables.
+        """Opens another signature of this model, as a session that shares this one's variables.
 
         Raises:  InputError if the model has no signature of this name; what `load` raises
         """
@@ -282,7 +282,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return await self._signatures.open(name, self._variables)
 
     def kv_cache(self) -> KvCache:
-        """A new, empty cache of the inputs that the model appends to and gives out: keys and values of a decoder.
+        """An empty cache for the inputs that the model extends and returns: a decoder's keys and values.
 
         Raises:  InputError if the model has no such input
         """
@@ -291,11 +291,11 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return KvCache(self.name, self.read_caches(), self.inputs, self.outputs)
 
     def state(self) -> dict[str, Tensor]:
-        """A copy of the model's variables by name: what lives from run to run, such as the state of an LSTM."""
+        """A copy of the model's variables by name. They persist from run to run, such as the state of an LSTM."""
         return self._variables.tensors()
 
     def reset(self) -> None:
-        """Sets the model's variables to what they were before the first run. A run under way ends with its own."""
+        """Restores the initial values of the model's variables. A run in progress keeps its own until it ends."""
         self._variables.reset()
 
     async def _prepared(self, inputs: Mapping[str, Any] | Any) -> tuple[Executor, dict[str, Any]]:
@@ -352,15 +352,15 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return checked(inputs, self.inputs, self.name, self.host, self.executor, here=here, axes=self._positions)
 
     async def restore(self, order: Sequence[str] | None = None) -> None:
-        """Builds the session anew, as after the loss of a device."""
+        """Rebuilds the session, as after the loss of a device."""
         await self._live.rebuild(order)
 
     # ----- tuning
 
     async def tune(self, budget_ms: float = TUNING_BUDGET_MS, progress: Progress | None = None) -> TuningReport:
-        """Times kernels on this device, keeps what is faster for now and for later loads, and says what was gained.
+        """Times kernels on this device, keeps the faster ones for this session and later loads, and reports the gain.
 
-        Shapes that are known from before are not timed again: a second call goes on where the budget ended.
+        Shapes that were timed before are skipped, so another call continues where the budget ended.
 
         Raises:  InputError unless the whole model runs on a backend that is tuned by hand, and the budget is a number
                  from 0 up; DeviceLostError if a kernel brought the GPU down
@@ -372,7 +372,9 @@ class Session(Closing, LoopLocked, DisplayedSession):
             await live.revive()
             if not isinstance(self.executor, TunableExecutor):
                 able = " or ".join(registry.able(TunableExecutor))
-                raise InputError(f"{self.name!r} runs on {self.backend}; only sessions on {able} are tuned by hand")
+                raise InputError(
+                    f"{self.name!r} runs on {self.backend}; only sessions on {able} can be tuned explicitly"
+                )
             options = replace(live.options, strict=True, progress=progress, tuning_ms=budget_ms or TINY_MS)
             fresh = await choose(live.graph, self.host, [self.backend], options)
             await live.idle()
@@ -380,22 +382,24 @@ class Session(Closing, LoopLocked, DisplayedSession):
             live.replace(fresh)
         report = fresh.executor.tuning if isinstance(fresh.executor, TunableExecutor) else None
         if report is None:
-            raise DeviceLostError(f"{self.name!r}: tuning lost the GPU and left the default plan; tune again to go on")
+            raise DeviceLostError(
+                f"{self.name!r}: tuning lost the GPU and restored the default plan; tune again to continue"
+            )
         return report
 
     async def export_tuning(self) -> str:
-        """What was found on this device, as JSON lines; "" where nothing was."""
+        """The tuning data of this device, as JSON lines; "" if there is none."""
         return await tuned_backend("" if self._live.closed else self.backend).export_tuning(self.host)
 
     async def forget_tuning(self) -> None:
-        """Forgets what was found on this device; the session runs on the default kernels from now on."""
+        """Deletes the tuning data of this device; the session uses the default kernels from now on."""
         async with self._live.lock:
             await tuned_backend(self.backend).forget_tuning(self.host)
             await self._live.idle()
             await self.restore()
 
     async def import_tuning(self, text: str) -> tuple[int, int]:
-        """Takes over lines of `export_tuning` and applies them; how many, and how many belong to other devices.
+        """Imports and applies lines of `export_tuning`. Returns how many, and how many belong to other devices.
 
         Raises:  ModelFormatError naming the lines that cannot be read; BackendUnavailableError without a GPU
         """
@@ -410,7 +414,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
     async def profile(
         self, inputs: Mapping[str, Any] | None = None, rounds: int = 5, progress: Progress | None = None
     ) -> Profile:
-        """Time, GFLOP/s and bytes of each step, its share of what the device can do, and the time outside the steps.
+        """Measures each step's time, GFLOP/s, bytes and share of the device's peak, and the time outside the steps.
 
         `print` shows a table, `.json()` returns data, `.svg()` a picture.
 
@@ -449,10 +453,10 @@ class Session(Closing, LoopLocked, DisplayedSession):
         tolerance: float = 1e-3,
         progress: Progress | None = None,
     ) -> VerifyReport:
-        """Every intermediate result compared with another backend, and outputs with those of the graph as imported.
+        """Compares each intermediate result with another backend, and the outputs with the imported graph's.
 
         The report names the first that differs. `tolerance` is relative to the range of each tensor; outputs of files
-        that round to 8 bits between operators may be 0.03 off. `progress` hears of each step.
+        that round to 8 bits between operators may differ by 0.03. `progress` is called for each step.
 
         Raises:  InputError if the backend or the tolerance is not allowed; what `load` raises
         """
@@ -497,7 +501,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return replace(report, outputs=outputs, unjudged=unjudged)
 
     def noise(self, seed: int = 0) -> dict[str, memoryview]:
-        """Random inputs for a trial, the same for the same seed: floats in [-1, 1), whole-range bytes, zeros else."""
+        """Random inputs, the same for the same seed: floats in [-1, 1), any bytes, zeros for other types."""
         return random_inputs(self.inputs, seed)
 
     # ----- the end
@@ -517,7 +521,7 @@ class Session(Closing, LoopLocked, DisplayedSession):
         return self._live.closed
 
     def close(self) -> None:
-        """Frees the session; a second call does nothing."""
+        """Frees the session; further calls do nothing."""
         self._live.close()
 
     def __repr__(self) -> str:

@@ -142,9 +142,7 @@ class StagedGraph(Graph):
             except DataDependentValue as unknown:
                 graph, stop = unknown.graph, unknown
             except (ModelFormatError, ShapeError) as error:
-                raise InputError(
-                    f"{self.name!r} cannot run on values that follow from these inputs; {error}"
-                ) from error
+                raise InputError(f"{self.name!r} cannot run on values computed from these inputs; {error}") from error
             self._keep(path, graph, stop, before)
         self._parts.move_to_end(path)
         return self._parts[path]

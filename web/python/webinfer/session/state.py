@@ -73,7 +73,7 @@ class Variables:
                 if value.shape != state.type.shape:
                     raise InputError(
                         f"variable {state.name!r} of {model!r} holds {value.shape}, inputs of these sizes need "
-                        f"{state.type.shape}; call reset() to begin anew"
+                        f"{state.type.shape}; call reset() to start over"
                     )
                 fed[state.input] = value.flat().cast("B")
         return fed

@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def run_sync(work: Awaitable[T]) -> T:
-    """The result of what is awaited elsewhere: `task = run_sync(webinfer.pipeline("face-detection"))`.
+    """Runs an awaitable and returns its result: `task = run_sync(webinfer.pipeline("face-detection"))`.
 
-    The work runs on a thread of the engine's own, so a notebook or a server that runs a loop itself may call this too.
-    A browser must be able to suspend WebAssembly for it; `await` works in every one.
+    It runs on a thread of the engine, so notebooks and servers with a running event loop can call it too.
+    In a browser this needs JSPI; `await` works everywhere.
 
-    Raises:  what the work raises; InputError where nothing can wait
+    Raises:  what the work raises; InputError if blocking is not possible
     """
 
     async def awaited() -> T:
@@ -33,9 +33,9 @@ def run_sync(work: Awaitable[T]) -> T:
 
 
 def load_sync(source: Any, **options: Any) -> SyncSession:
-    """A session whose methods wait: `load_sync("model.onnx").run(image)`. It takes all that `webinfer.load` takes.
+    """`load` for scripts. The methods of the session block: `load_sync("model.onnx").run(image)`.
 
-    In a browser without JSPI, or for a caller that cannot be suspended, it runs on one thread of the processor.
+    In a browser without JSPI, or if the caller cannot be suspended, it runs on one CPU thread.
 
     Raises:  what `load` and `run_sync` raise
     """
@@ -44,7 +44,7 @@ def load_sync(source: Any, **options: Any) -> SyncSession:
 
 
 class SyncSession:
-    """A loaded model for scripts: it has everything that `Session` has, and what is awaited there returns its result.
+    """A loaded model for scripts: it has the members of `Session`, and its coroutines are ordinary methods.
 
     `session` is that Session.
     """

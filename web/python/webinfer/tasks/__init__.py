@@ -261,13 +261,13 @@ if TYPE_CHECKING:
 
 
 def pipeline(task: str, model: Any = None, **options: Any) -> Any:
-    """The task of this name. In a script: `webinfer.pipeline("object-detection")("photo.jpg")`.
+    """Returns a task by name. In a script: `webinfer.pipeline("object-detection")("photo.jpg")`.
 
     In async code: `task = await webinfer.pipeline("object-detection")`, then `await task("photo.jpg")`.
-    Names are ours, Hugging Face's or MediaPipe's. "text-generation" streams without being awaited as well:
+    The names used by Hugging Face and MediaPipe work too. "text-generation" can also stream without being awaited:
     `async for piece in pipeline(…).stream(messages)`.
 
-    `model` is the task's own where none is given; `options` are those of the task's `create`.
+    Without `model`, the task's default model is used; `options` are passed to the task's `create`.
 
     Raises:  InputError if there is no such task or it has no such option; what its `create` raises when it is opened
     """

@@ -44,9 +44,9 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class AudioSegment:
-    """A stretch of a recording. `score` is the mean of its windows' scores, 0..1.
+    """A segment of a recording. `score` is the mean score of its windows, 0..1.
 
-    `label` says what is heard; "" of a task that looks for one thing alone, such as speech.
+    `label` is the class of the sound; "" in tasks with one class, such as speech.
 
     Units:  seconds from the recording's start
     """

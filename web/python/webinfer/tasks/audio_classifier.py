@@ -22,7 +22,7 @@ SHORTEST = 400  # samples of a window: shorter inputs are not sound
 
 
 class AudioClassifier(Task[AudioSegment]):
-    """Says what is heard in a recording. Make one with `await AudioClassifier.create()`.
+    """Classifies the sounds in a recording. Create one with `await AudioClassifier.create()`.
 
     `windows` has the best classes of each window of the last recording, `window_s` is how long a window is.
     """
@@ -58,7 +58,7 @@ class AudioClassifier(Task[AudioSegment]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> AudioClassifier:
-        """A classifier that is ready. `model` is a known name, bytes, a path or a URL of a model with a window of
+        """Creates a classifier. `model` is a known name, bytes, a path or a URL of a model with a window of
         samples -1..1, at `rate` a second, as its input and a score of each class as its output.
 
         `labels` are the names of the classes; None: those that the file brings. `most` classes are kept of each window;
@@ -89,7 +89,7 @@ class AudioClassifier(Task[AudioSegment]):
         return {"probabilities": array("f", [best[0].score for best in self.windows]), "chunk_s": self.window_s}
 
     async def classify(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
-        """The sounds in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
+        """The sounds in a recording, in order. `audio` is anything that `webinfer.tasks.audio.read_audio` accepts.
 
         Windows follow each other without a gap; the last one is filled up with silence.
 
@@ -106,12 +106,12 @@ class AudioClassifier(Task[AudioSegment]):
         return found
 
     def reset(self) -> None:
-        """Forgets what was heard: the next samples of `detect_live` are the first of a recording."""
+        """Starts a new recording with the next samples of `detect_live`."""
         self.windows: list[list[Category]] = []
         self._left = b""  # heard, but no whole window
 
     async def detect_live(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
-        """The sounds since `reset`, where this recording goes on from what was heard before; whole windows only.
+        """Appends to the recording and returns the sounds since `reset`; whole windows only.
 
         Raises:  InputError if it is not a recording
         """

@@ -57,7 +57,7 @@ def _matte(builder: GraphBuilder, graph: Graph) -> Value | None:
 
 
 class BackgroundRemover(PictureTask[Mask]):
-    """Cuts the subject of a picture out of its background. Make one with `await BackgroundRemover.create()`."""
+    """Cuts the subject of a picture out of its background. Create one with `await BackgroundRemover.create()`."""
 
     name = "background-removal"
     extension = MATTE
@@ -77,7 +77,7 @@ class BackgroundRemover(PictureTask[Mask]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> BackgroundRemover:
-        """A remover that is ready. `model` is a known name, bytes, a path or a URL of an IS-Net or another model with a
+        """Creates a remover. `model` is a known name, bytes, a path or a URL of an IS-Net or another model with a
         picture as its input and a map of one channel, 0..1 and as large, among its outputs.
 
         `pixels` say what the model wants for a picture's colours; None: as a known model does, else -0.5..0.5. The
@@ -91,7 +91,7 @@ class BackgroundRemover(PictureTask[Mask]):
         return cls(session, InputSpec(spec.picture, keep_aspect=False, border=Border.EDGE), feeder)
 
     async def matte(self, image: Any) -> Mask:
-        """How much of each pixel of an image is foreground, 0..1, as large as the image: its alpha channel.
+        """The alpha matte of an image, in its size: how much of each pixel is foreground, 0..1.
 
         `image` is anything `webinfer.tasks.image.read_image` takes.
 

@@ -50,7 +50,7 @@ class Box:
     height: float
 
     def normalized(self, size: Size) -> Box:
-        """The same in parts of an image of this width and height: 0..1 inside of it."""
+        """The box relative to an image of this width and height: 0..1 inside the image."""
         width, height = size
         return Box(self.left / width, self.top / height, self.width / width, self.height / height)
 

@@ -41,7 +41,7 @@ class BodyMask(PixelMap):
     """Bodies in a picture, row by row and as large as it.
 
     `values` are probabilities 0..1 that a pixel shows a person, float32. `parts` are numbers of PARTS plus one, uint8,
-    0 where nobody is. `people` says in the same way to which of the `bodies` a pixel belongs.
+    0 for the background. `people` numbers the `bodies` in the same way.
     """
 
     width: int
@@ -112,7 +112,7 @@ def _any(builder: GraphBuilder, maps: Value) -> Value:
 
 
 class BodySegmenter(PictureTask[BodyMask]):
-    """Tells people, and the parts of their bodies. Make one with `await BodySegmenter.create(model)`."""
+    """Segments people and the parts of their bodies. Create one with `await BodySegmenter.create(model)`."""
 
     name = "body-segmentation"
     extension = SEGMENTS
@@ -140,7 +140,7 @@ class BodySegmenter(PictureTask[BodyMask]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> BodySegmenter:
-        """A segmenter that is ready. `model` is a known name, bytes, a path or a URL of a BodyPix.
+        """Creates a segmenter. `model` is a known name, bytes, a path or a URL of a BodyPix.
 
         A pixel shows a person from the probability `threshold` on. `pixels` say what a float model wants for a
         picture's colours; None: as a known model does, else -1..1.
@@ -153,7 +153,7 @@ class BodySegmenter(PictureTask[BodyMask]):
         return cls(*await opened(source, True, backend, progress, host), threshold)
 
     async def segment(self, image: Any) -> BodyMask:
-        """The bodies in an image, which is anything `webinfer.tasks.image.read_image` takes.
+        """The bodies in an image, which is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

@@ -32,7 +32,7 @@ WIDEST = 1e6  # of what a model may want for white
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A class that a picture may show: its number, its label ("" if none were given), and its score."""
+    """A class: its number, its label ("" if the model has none) and its score."""
 
     index: int
     label: str
@@ -87,7 +87,7 @@ def _fits(picture: TensorType, scores: TensorType) -> bool:
 
 
 class ImageClassifier(PictureTask[Category]):
-    """Says what a picture shows. Make one with `await ImageClassifier.create()`."""
+    """Classifies pictures. Create one with `await ImageClassifier.create()`."""
 
     name = "classification"
     result = ResultSchema(
@@ -112,7 +112,7 @@ class ImageClassifier(PictureTask[Category]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> ImageClassifier:
-        """A classifier that is ready. `model` is a known name, bytes, a path or a URL of a model with one output.
+        """Creates a classifier. `model` is a known name, bytes, a path or a URL of a model with one output.
 
         `labels` are the names of the classes, in the order of the scores; a known model has its own.
         `values` are what a float model wants for black and for white. The picture is stretched to the model's input,
@@ -135,7 +135,7 @@ class ImageClassifier(PictureTask[Category]):
         return cls(session, spec, feeder, labels)
 
     async def classify(self, image: Any) -> list[Category]:
-        """The classes of an image, best first. It is anything `webinfer.tasks.image.read_image` takes.
+        """The classes of an image, best first. The image is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

@@ -74,7 +74,7 @@ def _map(builder: GraphBuilder, graph: Graph) -> Value | None:
 
 
 class DepthEstimator(PictureTask[DepthMap]):
-    """Estimates how far away what a picture shows is. Make one with `await DepthEstimator.create(model)`."""
+    """Estimates the depth of each pixel. Create one with `await DepthEstimator.create(model)`."""
 
     name = "depth-estimation"
     extension = DEPTH
@@ -94,7 +94,7 @@ class DepthEstimator(PictureTask[DepthMap]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> DepthEstimator:
-        """An estimator that is ready. `model` is bytes, a path or a URL of a model with a picture as its input and a
+        """Creates an estimator. `model` is bytes, a path or a URL of a model with a picture as its input and a
         map of one channel as an output: MiDaS, DPT and Depth Anything are such. The picture is stretched to its input.
 
         `pixels` say what the model wants for a picture's colours; None: ImageNet's means and deviations, as these do.
@@ -107,7 +107,7 @@ class DepthEstimator(PictureTask[DepthMap]):
         return cls(session, InputSpec(spec.picture, keep_aspect=False, border=Border.EDGE), feeder)
 
     async def estimate(self, image: Any) -> DepthMap:
-        """The depth of an image, as large as that. It is anything `webinfer.tasks.image.read_image` takes.
+        """The depth of each pixel of an image, anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

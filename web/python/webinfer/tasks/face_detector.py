@@ -34,7 +34,7 @@ DETECTORS = SsdFamily("BlazeFace face detector", BLAZEFACE)
 
 @dataclass(frozen=True, slots=True)
 class Face(Thing):
-    """One face. Keypoint names are from the person's own side: `right_eye` is theirs."""
+    """One face. Left and right in keypoint names are the person's own."""
 
     box: Box
     score: float
@@ -44,7 +44,7 @@ class Face(Thing):
 
 
 class FaceDetector(TrackingTask[Face]):
-    """Finds faces with a BlazeFace model. Make one with `await FaceDetector.create()`."""
+    """Finds faces with a BlazeFace model. Create one with `await FaceDetector.create()`."""
 
     name = "face-detection"
     extension = EXTENSION
@@ -82,7 +82,7 @@ class FaceDetector(TrackingTask[Face]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> FaceDetector:
-        """A detector that is ready: its first detection is as fast as the next.
+        """Creates a detector, warmed up: its first detection is as fast as later ones.
 
         `model` is any BlazeFace face detector: a known name, bytes, a path or a URL. Boxes are decoded and suppressed
         within the inference, on the backend that runs it; `decode_apart` reads the model's raw outputs back and does it

@@ -32,7 +32,7 @@ EYES_TO_REGION = RegionRule(0, 1, scale=1.5)
 
 @dataclass(frozen=True, slots=True)
 class FaceLandmarks(LandmarkThing):
-    """One face: its landmarks, the box around them, and how sure the model is that it is a face (0..1)."""
+    """One face: its landmarks, the box around them, and its score (0..1)."""
 
     box: Box
     score: float
@@ -42,7 +42,7 @@ class FaceLandmarks(LandmarkThing):
 
     @property
     def transformation_matrix(self) -> Matrix:
-        """Where the face is before the camera: MediaPipe's facial transformation matrix, four rows of four.
+        """The face's position and rotation relative to the camera: MediaPipe's facial transformation matrix, 4 x 4.
 
         It brings MediaPipe's canonical face, in centimetres, to a camera at 0, 0, 0 that looks along -z and has a
         vertical field of view of 63 degrees. The left three columns are rotation times scale, the last the place.
@@ -81,7 +81,7 @@ def _refined(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Va
 
 
 class FaceLandmarker(LandmarkTask[FaceLandmarks]):
-    """Finds the landmarks of faces. Make one with `await FaceLandmarker.create()`.
+    """Finds the landmarks of faces. Create one with `await FaceLandmarker.create()`.
 
     `model="face_mesh_attention"` gives 478 landmarks: 468 to 472 and 473 to 477 are the irises.
     """

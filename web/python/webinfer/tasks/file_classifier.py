@@ -115,7 +115,7 @@ def with_best_labels(model: Any, most: int) -> WithPostprocessing:
 
 
 class FileTypeClassifier(Task[FileType]):
-    """Says what kind of file some bytes are. Make one with `await FileTypeClassifier.create()`."""
+    """Detects the type of a file from its bytes. Create one with `await FileTypeClassifier.create()`."""
 
     name = "file-type"
     takes = "bytes"
@@ -144,7 +144,7 @@ class FileTypeClassifier(Task[FileType]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> FileTypeClassifier:
-        """A classifier that is ready. `model` is a known name, or bytes, a path or a URL together with its `rules`.
+        """Creates a classifier. `model` is a known name, or bytes, a path or a URL together with its `rules`.
 
         `mode` says when the model is believed: from a "high" score, which differs from label to label, from a "medium"
         one, or always ("guess"). Else a file is told to be "txt" or "unknown". `run` tells the `most` likely kinds.
@@ -164,7 +164,7 @@ class FileTypeClassifier(Task[FileType]):
         return task
 
     async def classify(self, data: Any) -> FileType:
-        """The kind of a file with these bytes: any buffer of bytes.
+        """The type of a file with these bytes, any bytes-like object.
 
         Raises:  InputError if it is none
         """

@@ -35,7 +35,7 @@ LEAST_SIDE = 1e-5  # kEpsilon of landmarks_to_matrix_calculator.cc
 
 @dataclass(frozen=True, slots=True)
 class HandGesture(HandLandmarks):
-    """One hand, its landmarks, and its gesture: "None" if it makes none. `gesture_score` is 0..1."""
+    """One hand, its landmarks and its gesture, "None" if there is none. `gesture_score` is 0..1."""
 
     gesture: str = NONE
     gesture_score: float = 0.0
@@ -57,7 +57,7 @@ class Classifier:
 
 
 class GestureRecognizer(HandLandmarker):
-    """Finds hands and tells which gestures they make. Make one with `await GestureRecognizer.create(most=2)`."""
+    """Finds hands and recognizes their gestures. Create one with `await GestureRecognizer.create(most=2)`."""
 
     name = "gesture-recognition"
     result = landmarks_schema(
@@ -87,7 +87,7 @@ class GestureRecognizer(HandLandmarker):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> Self:
-        """A recognizer that is ready. `model` is a bundle as MediaPipe's Model Maker writes it: a known name, bytes, a
+        """Creates a recognizer. `model` is a bundle as MediaPipe's Model Maker writes it: a known name, bytes, a
         path or a URL.
 
         With `custom_gestures` the bundle's own classifier is asked first, as in MediaPipe; else only the one that knows
@@ -123,7 +123,7 @@ class GestureRecognizer(HandLandmarker):
         return [await self.recognize(hand) for hand in await super().run(image, region)]
 
     async def detect_for_video(self, frame: Any, time_ms: float | None = None) -> list[HandLandmarks]:
-        """As `HandLandmarker.detect_for_video`, with gestures.
+        """Like `HandLandmarker.detect_for_video`, with gestures.
 
         Raises:  as `HandLandmarker.detect_for_video`
         """

@@ -29,9 +29,9 @@ SIGMA, REACH = 2.0, 5  # of its blur, pixels: a fortieth of the picture's longer
 
 
 class GpuMask(Generic[Found]):
-    """A mask that stays on the GPU until `read` asks for its numbers; `close` gives its buffer back.
+    """A mask that stays on the GPU until `read` copies its values; `close` releases its buffer.
 
-    `tensor` is the model's output [1, height, width, 1], float32, for shaders of your own or for the next model.
+    `tensor` is the model's output [1, height, width, 1], float32, for your own shaders or for another model.
     """
 
     def __init__(self, tensor: GpuTensor, read: Callable[[Tensor], Awaitable[Found]]) -> None:
@@ -45,15 +45,15 @@ class GpuMask(Generic[Found]):
         return await self._read(await self.tensor.read())
 
     def close(self) -> None:
-        """Gives the buffer back; a second call does nothing."""
+        """Returns the buffer to the session; further calls do nothing."""
         self.tensor.close()
 
 
 @dataclass(frozen=True, slots=True)
 class MaskLook:
-    """How a picture is painted: so much of a colour over what is in `front`, and over what is at the `back`.
+    """How a picture is painted: colours with opacity over the foreground (`front`) and the background (`back`).
 
-    `blurred` puts the back out of focus instead, `cut` leaves it out: there the picture is transparent.
+    `blurred` blurs the background instead, `cut` makes it transparent.
     """
 
     front: Colour = CLEAR
@@ -83,7 +83,7 @@ class MaskPainter:
         return await self._painter.paint(picture, json.dumps(asdict(look)))
 
     def close(self) -> None:
-        """Frees its buffers; the session stays."""
+        """Frees its buffers; the session stays open."""
         self._painter.close()
 
 

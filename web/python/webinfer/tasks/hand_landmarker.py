@@ -42,10 +42,10 @@ HAND_TO_REGION = RegionRule(0, len(STABLE), math.pi / 2, scale=2.0, shift=-0.1)
 
 @dataclass(frozen=True, slots=True)
 class HandLandmarks(LandmarkThing):
-    """One hand: its landmarks from wrist to tip of the little finger, and whose hand it is.
+    """One hand: its landmarks from the wrist to the tip of the little finger, and which hand it is.
 
-    `world` are the same points in metres around the hand's centre. `handedness` is "Left" or "Right" if the picture is
-    a mirror's, as a selfie camera shows it; `handedness_score` says how sure that is, `score` that it is a hand (0..1).
+    `world` has the same points in metres from the hand's centre. `handedness` is "Left" or "Right" if the picture is
+    mirrored, as a selfie camera shows it; `handedness_score` is its score, `score` that of the hand (0..1).
     """
 
     box: Box
@@ -69,7 +69,7 @@ def _read(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value
 
 
 class HandLandmarker(LandmarkTask[HandLandmarks]):
-    """Finds the landmarks of hands. Make one with `await HandLandmarker.create(most=2)`."""
+    """Finds the landmarks of hands. Create one with `await HandLandmarker.create(most=2)`."""
 
     name = "hand-landmarks"
     result = landmarks_schema("hands", "Hands found", "Hand", ResultField("handedness", "text", ""), lines=BONES)

@@ -73,7 +73,7 @@ class HandRecropper(LandmarkTask[Region]):
 
 
 class HolisticLandmarker(Task[PersonLandmarks]):
-    """Finds body, face and hands of one person. Make one with `await HolisticLandmarker.create()`."""
+    """Finds body, face and hands of one person. Create one with `await HolisticLandmarker.create()`."""
 
     name, takes, extension = "holistic-landmarks", "picture", LANDMARKS
     result = ResultSchema(
@@ -117,7 +117,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> HolisticLandmarker:
-        """A task that is ready. `model` is the body's; it and the others are known names, bytes, paths or URLs.
+        """Creates a task. `model` is the pose model; it and the others are known names, bytes, paths or URLs.
 
         What scores less than `min_detection_score` is not looked at, what has landmarks that score less than
         `min_presence_score` is not told; both are 0.5 where they are not given, and may be called as MediaPipe does,
@@ -156,7 +156,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         return await self._person(image, self._pose.detect)
 
     async def detect(self, image: Any) -> list[PersonLandmarks]:
-        """The person in an image, or nobody. It has nothing to do with the image before.
+        """The person in an image, or nobody, independently of earlier images.
 
         `image` is anything `webinfer.tasks.image.read_image` takes.
 
@@ -165,14 +165,14 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         return await self.run(image)
 
     async def detect_for_video(self, frame: Any, time_ms: float | None = None) -> list[PersonLandmarks]:
-        """The person in the next frame of a video, which shows this time in milliseconds; None: now.
+        """The person in the next frame of a video. `time_ms` is its timestamp; None: now.
 
         The body is followed without its detector, face and hands without theirs while they are where the body has them.
         """
         return await self._person(frame, partial(self._pose.detect_for_video, time_ms=time_ms))
 
     def reset(self) -> None:
-        """Forgets the person of the frame before."""
+        """Forgets the person of the previous frame."""
         self._pose.reset()
         self._before = {}
 

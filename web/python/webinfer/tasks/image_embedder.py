@@ -37,12 +37,12 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class ImageEmbedding:
-    """What a picture looks like to a model: a vector of length 1."""
+    """The embedding of a picture: a vector of length 1."""
 
     values: tuple[float, ...]
 
     def similarity(self, other: ImageEmbedding) -> float:
-        """How alike two pictures are, -1..1: the cosine of the angle between the vectors."""
+        """The cosine similarity of two pictures, -1..1."""
         return float(sum(map(mul, self.values, other.values)))
 
 
@@ -89,7 +89,7 @@ def _before_classes(graph: Graph) -> Value | None:
 
 
 class ImageEmbedder(PictureTask[ImageEmbedding]):
-    """Says what pictures look like, as vectors. Make one with `await ImageEmbedder.create()`."""
+    """Computes embeddings of pictures. Create one with `await ImageEmbedder.create()`."""
 
     name = "image-embedding"
     extension = EMBEDDING
@@ -107,7 +107,7 @@ class ImageEmbedder(PictureTask[ImageEmbedding]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> ImageEmbedder:
-        """An embedder that is ready. `model` is a known name, bytes, a path or a URL of an image classification model,
+        """Creates an embedder. `model` is a known name, bytes, a path or a URL of an image classification model,
         whose features before the last layer make the vector; with `features` of a model that puts out features.
 
         `pixels` say what a float model wants for a picture's colours; None: as a known model does, else -1..1. The
@@ -119,7 +119,7 @@ class ImageEmbedder(PictureTask[ImageEmbedding]):
         return cls(*await opened(source, keep_aspect, backend, progress, host))
 
     async def embed(self, image: Any) -> ImageEmbedding:
-        """The vector of an image, which is anything `webinfer.tasks.image.read_image` takes.
+        """The vector of an image, which is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

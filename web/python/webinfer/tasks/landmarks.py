@@ -46,7 +46,7 @@ TURN, SHIFT, ROTATION = "turn", "shift", "rotation"
 class Landmark:
     """One point: x and y in pixels of the image, z in pixels towards the back, or all three in metres.
 
-    `visibility` and `presence` are 0..1, and 1 where the model does not tell them.
+    `visibility` and `presence` are 0..1, and 1 if the model does not provide them.
     """
 
     x: float
@@ -84,13 +84,13 @@ class Landmarks(Sequence[Landmark]):
 
     @property
     def box(self) -> Box:
-        """The upright box around them."""
+        """The axis-aligned box around them."""
         across, down = self.xyz[0::3], self.xyz[1::3]
         left, top = min(across), min(down)
         return Box(left, top, max(across) - left, max(down) - top)
 
     def normalized(self, size: Size) -> Landmarks:
-        """The same in parts of an image of this width and height; z in parts of its width."""
+        """The landmarks relative to an image of this width and height; z relative to the width."""
         (width, height), xyz = size, array.array("f", self.xyz)
         for axis, side in enumerate((width, height, width)):
             xyz[axis::3] = array.array("f", (n / side for n in self.xyz[axis::3]))

@@ -45,7 +45,7 @@ LIMBS = ((3, 1, 0, 2, 4), (9, 7, 5, 6, 8, 10), (5, 11, 12, 6), (11, 13, 15), (12
 
 @dataclass(frozen=True, slots=True)
 class BodyPose(LandmarkThing):
-    """One body: its 17 landmarks in the order of `NAMES`, the box around them, and how sure the model is (0..1).
+    """One body: its 17 landmarks in the order of `NAMES`, the box around them, and the model's score (0..1).
 
     A landmark's `visibility` is the score of that point.
     """
@@ -156,7 +156,7 @@ def posenet(
 
 
 class MultiPoseDetector(TrackingTask[BodyPose]):
-    """Finds the bodies of several people. Make one with `await MultiPoseDetector.create()`."""
+    """Finds the bodies of several people. Create one with `await MultiPoseDetector.create()`."""
 
     name = "multi-pose"
     extension = POSES
@@ -178,7 +178,7 @@ class MultiPoseDetector(TrackingTask[BodyPose]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> MultiPoseDetector:
-        """A detector that is ready. `model` is a known name, bytes, a path or a URL of a PoseNet or a MoveNet.
+        """Creates a detector. `model` is a known name, bytes, a path or a URL of a PoseNet or a MoveNet.
 
         `most` bodies are told at most, best first, each with a score of `min_score` or more. `pixels` say what a float
         model wants for a picture's colours; None: as a known model does, else -1..1.
@@ -195,7 +195,7 @@ class MultiPoseDetector(TrackingTask[BodyPose]):
         return detector
 
     async def detect(self, image: Any) -> list[BodyPose]:
-        """The bodies in an image, best first. It is anything `webinfer.tasks.image.read_image` takes.
+        """The bodies in an image, best first. The image is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

@@ -27,7 +27,7 @@ from webinfer.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class DetectedObject(Thing):
-    """One object: the box around it, what it is, and how sure the model is (0..1)."""
+    """One object: its box, its category and its score (0..1)."""
 
     box: Box
     score: float
@@ -41,7 +41,7 @@ class DetectedObject(Thing):
 
 
 class ObjectDetector(TrackingTask[DetectedObject]):
-    """Finds objects. Make one with `await ObjectDetector.create()`."""
+    """Finds objects. Create one with `await ObjectDetector.create()`."""
 
     name = "object-detection"
     extension = OBJECTS
@@ -76,7 +76,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> ObjectDetector:
-        """A detector that is ready. `model` is a known name, bytes, a path or a URL of an SSD with its post-processing
+        """Creates a detector. `model` is a known name, bytes, a path or a URL of an SSD with its post-processing
         or with TensorFlow's anchors, a CenterNet that ends in a table of boxes, a NanoDet, or a YOLO (5 to 26) that
         Ultralytics exported to ONNX or TFLite: its metadata say whether it detects, segments, or finds poses or turned
         boxes, and what its classes are called. Of its boxes of a class that overlap by more than `overlap` the best is
@@ -111,7 +111,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         return detector
 
     async def detect(self, image: Any) -> list[DetectedObject]:
-        """The objects in an image, best first. It is anything `webinfer.tasks.image.read_image` takes.
+        """The objects in an image, best first. The image is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """

@@ -47,9 +47,9 @@ BODY_TO_REGION = RegionRule(0, 1, math.pi / 2, scale=1.25, around_start=True)
 
 @dataclass(frozen=True, slots=True)
 class PoseLandmarks(LandmarkThing):
-    """One body: its landmarks, the box around them, and how sure the model is that it is one (0..1).
+    """One body: its landmarks, the box around them, and its score (0..1).
 
-    `world` are the same points in metres around the middle of the hips.
+    `world` has the same points in metres from the middle of the hips.
     """
 
     box: Box
@@ -119,7 +119,7 @@ def _cells() -> tuple[list[int], list[int]]:
 
 
 class PoseLandmarker(LandmarkTask[PoseLandmarks]):
-    """Finds the landmarks of bodies. Make one with `await PoseLandmarker.create()`."""
+    """Finds the landmarks of bodies. Create one with `await PoseLandmarker.create()`."""
 
     name = "pose-landmarks"
     result = landmarks_schema("poses", "Bodies found", "Body", lines=LIMBS)

@@ -49,7 +49,7 @@ class Mask(PixelMap):
 
 
 class SelfieSegmenter(PictureTask[Mask]):
-    """Tells people from what is behind them. Make one with `await SelfieSegmenter.create()`.
+    """Separates people from the background. Create one with `await SelfieSegmenter.create()`.
 
     `model="selfie_segmentation_landscape"` is faster and made for wide pictures.
     """
@@ -72,7 +72,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> SelfieSegmenter:
-        """A segmenter that is ready. `model` is a known name, bytes, a path or a URL.
+        """Creates a segmenter. `model` is a known name, bytes, a path or a URL.
 
         Masks are as large as the picture; without `full_size` as large as the model's output.
 
@@ -86,7 +86,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         return segmenter
 
     async def segment(self, image: Any) -> Mask:
-        """The mask of an image, which is anything `webinfer.tasks.image.read_image` takes.
+        """The mask of an image, which is anything that `webinfer.tasks.image.read_image` accepts.
 
         Raises:  InputError if it is none of these or has no pixels
         """
@@ -94,7 +94,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         return mask
 
     async def segment_on_gpu(self, image: Any) -> GpuMask[Mask]:
-        """As `segment`, but the mask stays on the GPU: it is not waited for, and read when its `read` is called.
+        """Like `segment`, but returns immediately and leaves the mask on the GPU; its `read` copies it.
 
         Raises:  InputError as `segment`, and if the model does not run on a GPU
         """
@@ -107,7 +107,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         return GpuMask(tensor, read)
 
     async def painter(self) -> MaskPainter:
-        """What paints pictures as their masks say, all on the GPU: for a background that is blurred or replaced.
+        """A painter that blurs or replaces the background of pictures, entirely on the GPU.
 
         Raises:  InputError where the model does not run on a browser's GPU; GpuError; DeviceLostError
         """

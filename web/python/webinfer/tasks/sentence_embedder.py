@@ -28,14 +28,14 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A sentence and its meaning: a vector of length 1. `pieces` is how many word pieces the model read."""
+    """A sentence and its embedding, a vector of length 1. `pieces` is the number of tokens that the model read."""
 
     text: str
     values: tuple[float, ...]
     pieces: int
 
     def similarity(self, other: Embedding) -> float:
-        """How alike two meanings are, -1..1: the cosine of the angle between the vectors."""
+        """The cosine similarity of two embeddings, -1..1."""
         return float(sum(map(mul, self.values, other.values)))
 
 
@@ -60,7 +60,7 @@ def with_meaning(model: Any) -> WithPostprocessing:
 
 
 class SentenceEmbedder(Task[Embedding]):
-    """Says what sentences mean, as vectors. Make one with `await SentenceEmbedder.create()`."""
+    """Computes embeddings of sentences. Create one with `await SentenceEmbedder.create()`."""
 
     name = "sentence-embedding"
     takes = "text"
@@ -89,7 +89,7 @@ class SentenceEmbedder(Task[Embedding]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> SentenceEmbedder:
-        """An embedder that is ready. `model` is a known name, or bytes, a path or a URL together with its `vocabulary`.
+        """Creates an embedder. `model` is a known name, or bytes, a path or a URL together with its `vocabulary`.
 
         The vocabulary is that of an uncased BERT model: a file with a piece in each line, or the pieces.
 
@@ -109,7 +109,7 @@ class SentenceEmbedder(Task[Embedding]):
         return task
 
     async def embed(self, texts: str | Sequence[str]) -> list[Embedding]:
-        """The meanings of a text, or of several, in their order. Of a text of more than 256 pieces the first count.
+        """The embeddings of one text or several, in order. Only the first 256 tokens of a text are read.
 
         Raises:  InputError if something is not text
         """
@@ -147,7 +147,7 @@ class SentenceEmbedder(Task[Embedding]):
         return {"similarities": [self._found[0].similarity(other) for other in self._found[1:]]}
 
     async def similarity(self, one: str, other: str) -> float:
-        """How alike two texts are in meaning, -1..1."""
+        """The cosine similarity of two texts, -1..1."""
         first, second = await self.embed([one, other])
         return first.similarity(second)
 

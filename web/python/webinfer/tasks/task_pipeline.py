@@ -17,7 +17,7 @@ TaskT = TypeVar("TaskT", bound=Task[Any], covariant=True)
 
 
 class Pipeline(Closing, Generic[TaskT]):
-    """A task that is opened when it is needed; `pipeline` tells type checkers of which class it is.
+    """A task that is opened on its first call.
 
     In a script: `faces = pipeline("photo.jpg")`, and all else that the `Task` has, without `await`. In async code:
     `task = await pipeline`, then `faces = await task("photo.jpg")`.
@@ -81,7 +81,7 @@ class Pipeline(Closing, Generic[TaskT]):
         return Pipeline, (self.name, self._open, True)
 
     def close(self) -> None:
-        """Frees the task, if it was opened."""
+        """Frees the task if it is open."""
         if self._task is not None:
             self._task.close()
 

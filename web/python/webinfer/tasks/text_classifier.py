@@ -44,7 +44,7 @@ def with_scores(model: Any, several: bool) -> WithPostprocessing:
 
 
 class TextClassifier(Task[Category]):
-    """Says what a text is, of a model's classes. Make one with `await TextClassifier.create(model, …)`."""
+    """Classifies texts. Create one with `await TextClassifier.create(model, …)`."""
 
     name = "text-classification"
     takes = "text"
@@ -74,7 +74,7 @@ class TextClassifier(Task[Category]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> TextClassifier:
-        """A classifier that is ready. `model` is bytes, a path or a URL of a BERT with a classifier behind it, as
+        """Creates a classifier. `model` is bytes, a path or a URL of a BERT with a classifier behind it, as
         Hugging Face's exporters write it: `input_ids` and `attention_mask` in, logits out.
 
         The vocabulary is that of an uncased BERT model: a file with a piece in each line, or the pieces. `labels` are
@@ -102,7 +102,7 @@ class TextClassifier(Task[Category]):
         return task
 
     async def classify(self, text: str) -> list[Category]:
-        """The classes of a text, best first. Of a text of more than 256 pieces the first count.
+        """The classes of a text, best first. Only the first 256 tokens are read.
 
         Raises:  InputError if it is not text
         """

@@ -60,7 +60,7 @@ class TextLine:
 
 
 class TextReader(Task[TextLine]):
-    """Reads text in pictures. Make one with `await TextReader.create()`. `session` is the detector's."""
+    """Reads text in pictures. Create one with `await TextReader.create()`. `session` is the detector's."""
 
     name = "text"
     takes = "picture"
@@ -94,7 +94,7 @@ class TextReader(Task[TextLine]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> TextReader:
-        """A reader that is ready. `model`, which reads, `detector` and `classifier` are known names, bytes, paths or
+        """Creates a reader. `model`, which reads, `detector` and `classifier` are known names, bytes, paths or
         URLs of PP-OCR's models.
 
         The classifier says of a line whether it is upside down; lines that read badly are read both ways, without a
@@ -130,7 +130,7 @@ class TextReader(Task[TextLine]):
         return task
 
     async def read(self, image: Any) -> list[TextLine]:
-        """The lines of text in an image in reading order: rows from the top of the page, however it is turned.
+        """The lines of text in an image in reading order, from the top of the page even if it is rotated.
 
         `image` is anything `webinfer.tasks.image.read_image` takes.
 

@@ -71,10 +71,10 @@ class SpeechRule:
 
 
 class VoiceActivityDetector(Task[AudioSegment]):
-    """Finds the segments with speech. Make one with `await VoiceActivityDetector.create()`.
+    """Finds the segments of a recording that contain speech. Create one with `await VoiceActivityDetector.create()`.
 
-    `model="silero_vad_sequence"` runs on 32 chunks of a recording at once; it knows 16 kHz alone.
-    `probabilities` are those of the chunks heard since `reset`, `chunk_s` is how long a chunk is.
+    `model="silero_vad_sequence"` runs on 32 chunks of a recording at once, at 16 kHz only.
+    `probabilities` has those of the chunks since `reset`; `chunk_s` is the length of a chunk in seconds.
     """
 
     name = "voice-activity"
@@ -104,7 +104,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> VoiceActivityDetector:
-        """A detector that is ready. `model` is a known name, bytes, a path or a URL of a Silero model.
+        """Creates a detector. `model` is a known name, bytes, a path or a URL of a Silero model.
 
         A chunk of a probability from `threshold` up is speech; it lasts until chunks have been 0.15 below that for
         `min_silence_ms`. Speech shorter than `min_speech_ms` is not told. `padding_ms` are put before and after it.
@@ -131,7 +131,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         return self._chunk / self.rate
 
     def reset(self, rate: int = 16000) -> None:
-        """Forgets what was heard: the next samples are the first of a recording of 16000 or 8000 samples a second.
+        """Starts a new recording with the next samples, at 16,000 or 8,000 per second.
 
         Raises:  InputError for a rate that the model does not know
         """
@@ -144,7 +144,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         self._state = {n: Tensor(bytes(4 * math.prod(s)), s, DType.FLOAT32) for n, s in self._states.items()}
 
     async def listen(self, samples: Any) -> list[float]:
-        """The probabilities of speech in the chunks that these samples complete, after those before: a live stream.
+        """For live streams: the probabilities of speech in the chunks that these samples complete.
 
         `samples` are float32 of the rate given to `reset`. `speeches` tells the stretches so far.
         """
@@ -166,7 +166,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         return found
 
     def speeches(self) -> list[AudioSegment]:
-        """The stretches of speech in what was heard since `reset`, in order."""
+        """The segments with speech since `reset`, in order."""
         return self._told(len(self.probabilities) * self._chunk)
 
     @property
@@ -175,7 +175,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         return {"probabilities": array("f", self.probabilities), "chunk_s": self.chunk_s}
 
     async def detect_live(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
-        """The stretches of speech since `reset`, where this recording goes on from what was heard before.
+        """Appends to the recording and returns the segments with speech since `reset`.
 
         Raises:  InputError unless it has one channel and the rate given to `reset`
         """
@@ -193,7 +193,7 @@ class VoiceActivityDetector(Task[AudioSegment]):
         return self.rule.stretches(self.probabilities, self._chunk, self.rate, total)
 
     async def detect(self, audio: Any, rate: int | None = None) -> list[AudioSegment]:
-        """The stretches of speech in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
+        """The segments with speech in a recording. `audio` is anything that `webinfer.tasks.audio.read_audio` accepts.
 
         Raises:  InputError if it is not a recording
         """

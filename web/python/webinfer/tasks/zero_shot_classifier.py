@@ -58,7 +58,7 @@ def entailment_of(config: Mapping[str, Any]) -> int:
 
 
 class ZeroShotClassifier(Task[Category]):
-    """Says which of your labels fits a text. Make one with `await ZeroShotClassifier.create(model, …)`."""
+    """Scores your labels for a text. Create one with `await ZeroShotClassifier.create(model, …)`."""
 
     name = "zero-shot-classification"
     takes = "text"
@@ -90,7 +90,7 @@ class ZeroShotClassifier(Task[Category]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> ZeroShotClassifier:
-        """A classifier that is ready. `model` is bytes, a path or a URL of a model of natural language inference (NLI)
+        """Creates a classifier. `model` is bytes, a path or a URL of a model of natural language inference (NLI)
         as Hugging Face's Optimum exports it: `input_ids` and `attention_mask` in, logits of its classes out.
 
         `tokenizer` is the content of the model's tokenizer.json, `config` of its config.json, whose `id2label` names
@@ -121,7 +121,7 @@ class ZeroShotClassifier(Task[Category]):
         self, text: str, candidate_labels: Sequence[str] | str | None = None, hypothesis_template: str | None = None,
         multi_label: bool | None = None,
     ) -> list[Category]:  # fmt: skip
-        """The labels, best first. Labels, template and `multi_label` are those of `create` where they are left out.
+        """The labels, best first. Labels, template and `multi_label` default to those of `create`.
 
         Raises:  InputError if it is not text, or if there are no labels
         """

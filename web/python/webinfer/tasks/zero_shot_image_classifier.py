@@ -234,7 +234,7 @@ class _Texts:
 
 
 class ZeroShotImageClassifier(PictureTask[Category]):
-    """Says which of your labels fits a picture. Make one with `await ZeroShotImageClassifier.create(model, …)`."""
+    """Scores your labels for a picture. Create one with `await ZeroShotImageClassifier.create(model, …)`."""
 
     name = "zero-shot-image-classification"
     extension = TEXTS
@@ -268,7 +268,7 @@ class ZeroShotImageClassifier(PictureTask[Category]):
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> ZeroShotImageClassifier:
-        """A classifier that is ready. `model` is bytes, a path or a URL of a CLIP or SigLIP as Hugging Face's Optimum
+        """Creates a classifier. `model` is bytes, a path or a URL of a CLIP or SigLIP as Hugging Face's Optimum
         exports it, with `input_ids` and `pixel_values` in and `logits_per_image` and `text_embeds` out.
 
         Or it is the half that sees (`image_embeds` out), and `text_model` the half that reads (`text_embeds` out); then
@@ -305,7 +305,7 @@ class ZeroShotImageClassifier(PictureTask[Category]):
     async def classify(
         self, image: Any, candidate_labels: Sequence[str] | str | None = None, hypothesis_template: str | None = None
     ) -> list[Category]:
-        """The labels, best first; those that the task was created with where none are given.
+        """The labels, best first; by default the labels given to `create`.
 
         The image is anything `webinfer.tasks.image.read_image` takes.
 

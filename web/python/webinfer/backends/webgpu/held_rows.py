@@ -218,7 +218,7 @@ class RowProgram(LoadedProgram):
         for one, own, (outer, stride) in zip(self.appended, there.slots, there.strides, strict=False):
             if own is slot:
                 return SpacedSpan(one.buffer, 0, slot.nbytes, outer, stride)
-        raise DeviceLostError(f"the GPU was lost with the state {slot.input!r} of {self.ends.name!r}; begin anew")
+        raise DeviceLostError(f"the GPU was lost with the state {slot.input!r} of {self.ends.name!r}; start over")
 
     async def _leave(self) -> None:
         """Moves the states that lie in places to buffers of their own, on the device."""

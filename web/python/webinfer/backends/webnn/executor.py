@@ -116,7 +116,7 @@ class WebNnExecutor(Executor):
 
     async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
         """Not to be had: the browser tells no times of single operators."""
-        raise InputError("WebNN tells no times of single steps; profile the model on the backend below it")
+        raise InputError("WebNN does not report times of single steps; profile the model on the backend below it")
 
     async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
         """Milliseconds of a dispatch, the median of `repeats`."""

@@ -30,7 +30,7 @@ def plain_name(name: str) -> str:
             parts.append(part)
     plain = "/".join(parts)
     if not plain or path.startswith("/") or len(plain) > MAX_FILE_NAME or set(plain) & _STRANGE:
-        raise ModelFormatError(f"the file {name[:MAX_FILE_NAME]!r}, which is not inside its folder")
+        raise ModelFormatError(f"the file {name[:MAX_FILE_NAME]!r}, which is outside its folder")
     return plain
 
 
@@ -54,9 +54,9 @@ def bytes_beside(files: Files, name: str, what: str) -> memoryview:
     data = files.get(plain_name(name))
     if data is None:
         raise ModelFormatError(
-            f"{what} lies in a file beside the model, {safe_name(name)}, which was not given; load the model by its "
+            f"{what} is stored in a separate file, {safe_name(name)}, which was not given; load the model by its "
             "path or URL, or give all of its files as a mapping"
         )
     if found := not_weights(data):
-        raise ModelFormatError(f"{safe_name(name)}, in which {what} should lie, is {found}")
+        raise ModelFormatError(f"{safe_name(name)}, which should contain {what}, is {found}")
     return data

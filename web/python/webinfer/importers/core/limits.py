@@ -42,7 +42,7 @@ def check_index(value: int, count: int, what: object, optional: bool = False) ->
     """
     if not (-1 if optional else 0) <= value < count:
         allowed = f"-1 or 0 to {count - 1}" if optional else f"0 to {count - 1}" if count else "none, as there are none"
-        raise ModelFormatError(f"{what} is {value}, allowed: {allowed}; the file is damaged, get it again")
+        raise ModelFormatError(f"{what} is {value}, allowed: {allowed}; the file is damaged; download it again")
     return value
 
 

@@ -37,7 +37,7 @@ def checked(name: str) -> Iterator[None]:
     except ShapeError:
         raise
     except WRONG_ARGUMENTS as error:
-        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
+        raise ModelFormatError(f"{name}: a part has an unexpected type or value: {error}") from error
 
 
 class BaseOperation(Steps):

@@ -63,7 +63,7 @@ def description(data: memoryview) -> str:
     if 2 <= int.from_bytes(head[:8], "little") <= size - 8 and head[8:9] == b"{":
         return f"a safetensors file, {_WEIGHTS_ALONE}"
     if size >= 8 and head[4:7] == b"TFL":
-        return f"a TFLite file of version {chr(head[7])!r}, only version 3 is in use"
+        return f"a TFLite file of version {chr(head[7])!r}, only version 3 is supported"
     if found := protobuf_kind(data):
         return found
     if size < 8:

@@ -67,7 +67,7 @@ def architecture_of(file: GgufFile) -> Architecture:
     groups = size("attention.head_count_kv", heads, heads)
     if heads % groups or head_width % 4 or turned % 2 or not 0 <= epsilon < 1:
         found = f"{heads} heads of {head_width} in {groups} groups, {turned} elements turn, epsilon {epsilon}"
-        raise ModelFormatError(f"{file.name!r}: {found}; these do not fit each other")
+        raise ModelFormatError(f"{file.name!r}: {found}; these values are inconsistent")
     problems = _refused(file, name, head_width)
     if problems:
         raise UnsupportedOpError(problems)

@@ -166,11 +166,11 @@ def read_file(data: memoryview | FileSpan, name: str) -> GgufFile:
 
 def _read(head: memoryview, data: memoryview | FileSpan, name: str) -> GgufFile:
     if bytes(head[:4]) != MAGIC:
-        raise ModelFormatError(f"{name!r} does not begin with GGUF")
+        raise ModelFormatError(f"{name!r} does not start with the bytes GGUF")
     cursor = _Cursor(head, name, len(data))
     version = cursor.number("I")
     if version not in (2, 3):
-        raise ModelFormatError(f"{name!r} is GGUF of version {version}; 2 and 3, little-endian, are read")
+        raise ModelFormatError(f"{name!r} is GGUF version {version}; supported are versions 2 and 3, little-endian")
     tensors, facts = cursor.number("Q"), cursor.number("Q")
     within(f"tensors of {name!r}", tensors, MAX_TENSORS)
     within(f"entries of metadata in {name!r}", facts, MAX_FACTS)
@@ -185,7 +185,7 @@ def _read(head: memoryview, data: memoryview | FileSpan, name: str) -> GgufFile:
     start = -(-cursor.at // alignment) * alignment
     stored = {head[0]: _tensor(data, start, name, *head) for head in heads}
     if len(stored) < tensors:
-        raise ModelFormatError(f"{name!r} has two tensors of one name; the file is damaged")
+        raise ModelFormatError(f"{name!r} has two tensors with the same name; the file is damaged")
     return GgufFile(name, found, stored)
 
 

@@ -123,7 +123,7 @@ def _finish(context: Context, scope: Scope) -> Graph:
         raise ModelFormatError(f"{context.model.name}: the graph has no outputs")
     names = [info.name for info in graph.outputs]
     if len(set(names)) != len(names):
-        raise ModelFormatError(f"{context.model.name}: two outputs have one name")
+        raise ModelFormatError(f"{context.model.name}: two outputs have the same name")
     reader = Operation(NodeInfo(-1, op="output"), context, scope, 0, {})
     outputs, kinds = [], {info.name: DTYPES[info.kind] for info in graph.outputs if info.kind in DTYPES}
     for key in names:
@@ -202,7 +202,7 @@ def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Proble
     infos = [info for info in graph.inputs if info.name not in graph.tensors]
     names = [info.name for info in infos]
     if len(set(names)) != len(names):
-        raise ModelFormatError(f"{name}: two inputs have one name")
+        raise ModelFormatError(f"{name}: two inputs have the same name")
     check_names(shapes, names, context.writer.known_values)
     sizes = _bound_names(infos, shapes)
     unbound: list[str] = []

@@ -142,7 +142,7 @@ class _Parser:
         self.name, self.count, self.tensors = name, 0, 0
 
     def fail(self, problem: str) -> ModelFormatError:
-        return ModelFormatError(f"{self.name}: {problem}; the file is damaged, get it again")
+        return ModelFormatError(f"{self.name}: {problem}; the file is damaged; download it again")
 
     def walk(self, data: memoryview, what: str) -> Iterator[tuple[int, int, int, memoryview]]:
         return fields(data, f"{self.name}: {what}")

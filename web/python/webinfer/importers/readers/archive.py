@@ -49,7 +49,7 @@ def unpack(data: memoryview, name: str) -> dict[str, memoryview]:
                 else:
                     files[path] = inside
     except (BadZipFile, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError, zlib.error) as e:
-        raise ModelFormatError(f"{name!r} is a zip archive that is damaged: {e}; get it again") from e
+        raise ModelFormatError(f"{name!r} is a zip archive that is damaged: {e}; download it again") from e
     return files
 
 

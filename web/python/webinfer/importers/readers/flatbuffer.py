@@ -62,7 +62,9 @@ class Reader:
 
     def error(self, at: int, problem: str) -> ModelFormatError:
         """An error that names the file and the byte."""
-        return ModelFormatError(f"{self.name}: byte {at} of {self.size}: {problem}; the file is damaged, get it again")
+        return ModelFormatError(
+            f"{self.name}: byte {at} of {self.size}: {problem}; the file is damaged; download it again"
+        )
 
     def follow(self, at: int, what: str) -> int:
         """Where the offset stored at `at` points; `at` itself must have been checked."""

@@ -96,4 +96,4 @@ def _varint(data: memoryview | bytes, at: int, what: str) -> tuple[int, int]:
 
 
 def _damaged(what: str, at: int, problem: str) -> ModelFormatError:
-    return ModelFormatError(f"{what}, byte {at}: {problem}; the file is damaged, get it again")
+    return ModelFormatError(f"{what}, byte {at}: {problem}; the file is damaged; download it again")

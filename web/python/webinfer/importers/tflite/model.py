@@ -132,7 +132,7 @@ def read_subgraphs(data: memoryview, name: str) -> list[SubgraphInfo]:
     """
     model = Reader(data, name, SCHEMA).root("Model")
     if model.number("version") != 3:
-        raise ModelFormatError(f"{name}: TFLite schema version {model.number('version')}, only version 3 is in use")
+        raise ModelFormatError(f"{name}: TFLite schema version {model.number('version')}, only version 3 is supported")
     _within("subgraphs", model.count("subgraphs"), MAX_SUBGRAPHS)
     _within("buffers", model.count("buffers"), MAX_TENSORS)
     _within("operator codes", model.count("operator_codes"), MAX_OPERATORS)
@@ -310,7 +310,7 @@ def _check_order(graph: SubgraphInfo) -> None:
 
 def _write(tensor: TensorInfo, writer: object, seen: set[int], written: bytearray) -> None:
     if tensor.data is not None:
-        raise ModelFormatError(f"{writer} writes {tensor}, which is a constant; the file is damaged, get it again")
+        raise ModelFormatError(f"{writer} writes {tensor}, which is a constant; the file is damaged; download it again")
     if tensor.index in seen:
         raise ModelFormatError(f"{writer} writes {tensor}, which is written before; each tensor has one writer")
     seen.add(tensor.index)

@@ -36,7 +36,7 @@ class Operation(BaseOperation):
         outputs = described.get("outputs")
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs or ())
         if not names:
-            raise ModelFormatError(f"operator {described.get('name')!r} names no output")
+            raise ModelFormatError(f"operator {described.get('name')!r} has no output")
         listed = [v if isinstance(v, list) else [v] for v in self.arguments.values()]
         inputs = [name for names in listed for name in names if isinstance(name, str)]
         super().__init__(writer, scope, str(described.get("name")), None, inputs, names)
