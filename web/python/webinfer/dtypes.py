@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import math
 import struct
+from array import array
+from collections.abc import Iterable
 
 
 class DType(enum.StrEnum):
@@ -81,3 +83,8 @@ def round_to_f32(x: float) -> float:
         return float(struct.unpack("<f", struct.pack("<f", x))[0])
     except OverflowError:
         return math.copysign(math.inf, x)
+
+
+def all_to_f32(numbers: Iterable[float]) -> list[float]:
+    """The nearest float32 of each number, as `round_to_f32` makes them one by one: quantised models have thousands."""
+    return array("f", numbers).tolist()

@@ -104,7 +104,7 @@ def scales_of(
     zeros = (0,) * len(scales) if zero is None else tuple(map(int, zero.numbers()))
     if len(zeros) == 1:
         zeros *= len(scales)
-    if len(zeros) != len(scales) or not all(0 < s < math.inf for s in scales):
+    if len(zeros) != len(scales) or not all(map((0.0).__lt__, scales)) or max(scales) == math.inf:
         return None
     if len(scales) == 1:
         return Quantization(scales, zeros)

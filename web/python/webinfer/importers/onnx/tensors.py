@@ -105,8 +105,8 @@ def _packed(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
     if dtype is DType.UINT64:
         return memoryview(struct.pack(f"<{len(numbers)}Q", *numbers))
     low, high = dtype.range
-    whole = [signed(n) for n in numbers]
-    if any(not low <= n <= high for n in whole):
+    whole = [signed(n) for n in numbers] if max(numbers, default=0) >> 63 else numbers
+    if whole and not low <= min(whole) <= max(whole) <= high:
         raise ModelFormatError(f"{what} holds numbers beyond {dtype}")
     return memoryview(struct.pack(f"<{len(whole)}{dtype.letter}", *whole))
 

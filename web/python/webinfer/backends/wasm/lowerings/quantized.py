@@ -20,7 +20,7 @@ from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.backends.wasm.lowerings.piecewise_linear import piecewise_linear
 from webinfer.codegen.lookup import lookup_table
-from webinfer.dtypes import DType, round_to_f32
+from webinfer.dtypes import DType, all_to_f32, round_to_f32
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.lowering.affine import is_stored, scale_of, sum_factors, zeros_of
@@ -54,7 +54,7 @@ def dequantize_steps(
     """Puts the step that writes the real numbers of a stored tensor, divided by `factor`."""
     assert value.type.quant is not None
     channels, inner = _channels(value.type)
-    scales = floats(builder, [round_to_f32(round_to_f32(s) / factor) for s in value.type.quant.scales])
+    scales = floats(builder, all_to_f32([s / factor for s in all_to_f32(value.type.quant.scales)]))
     zeros = integers(builder, zeros_of(value.type, channels))
     put(
         f"{_short(value.type.dtype)}_dequantize",
@@ -71,11 +71,10 @@ def quantized(builder: Builder, source: Ref, value: Value, scaled: bool = False)
     """Writes real numbers as a stored tensor; `scaled` ones are divided by its scale already."""
     assert value.type.quant is not None
     channels, inner = _channels(value.type)
-    if any(not round_to_f32(s) > 0 for s in value.type.quant.scales):
+    scales = all_to_f32(value.type.quant.scales)
+    if any(not s > 0 for s in scales):
         raise UnsupportedOpError([f"{value.type} has a scale that is not positive"])
-    inverses = floats(
-        builder, [1.0 if scaled else round_to_f32(1.0 / round_to_f32(s)) for s in value.type.quant.scales]
-    )
+    inverses = floats(builder, [1.0] * len(scales) if scaled else all_to_f32([1.0 / s for s in scales]))
     zeros = integers(builder, zeros_of(value.type, channels))
     builder.step(
         f"{_short(value.type.dtype)}_quantize",

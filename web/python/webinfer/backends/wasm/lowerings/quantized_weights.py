@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.affine import byte_zero, floats, integers
 from webinfer.backends.wasm.lowerings.each_product import Batch, each_product
-from webinfer.dtypes import DType, round_to_f32
+from webinfer.dtypes import DType, all_to_f32
 from webinfer.graph.ir import Node, Value
 from webinfer.kernel_constants import Q8_COLUMNS, Q8_HEAD_BYTES
 from webinfer.lazy_dataclass import dataclass
@@ -59,9 +59,9 @@ def factors(node: Node, builder: Builder, weights: Weights) -> tuple[Ref, Ref]:
     scale_x, scale_y = scale_of(x.type), scale_of(y.type) if is_stored(y.type) else 1.0
     total = max(weights.first_out + weights.co, len(w.type.quant.scales))
     own = slice(weights.first_out, weights.first_out + weights.co)
-    steps = [round_to_f32(s) for s in w.type.quant.scales]
-    steps = steps * total if len(steps) == 1 else steps
-    scales = floats(builder, [round_to_f32(round_to_f32(scale_x * s) / scale_y) for s in steps[own]])
+    products = all_to_f32([scale_x * s for s in all_to_f32(w.type.quant.scales)])
+    steps = all_to_f32([product / scale_y for product in products])
+    scales = floats(builder, (steps * total if len(steps) == 1 else steps)[own])
     return scales, integers(builder, zeros_of(w.type, total)[own])
 
 

@@ -29,7 +29,7 @@ from webinfer.backends.webgpu.lowerings.described import dispatch
 from webinfer.codegen.elements import Element, bits_of, place_of
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType, round_to_f32
+from webinfer.dtypes import DType, all_to_f32, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.expr import formula as f
 from webinfer.expr.kernel import Axis, Kernel, Kind, Read, Tensor, axes, real, reals, sizes, whole
@@ -123,7 +123,7 @@ def scale_literals(quant: Quantization, shape: Sequence[int]) -> tuple[list[floa
     zeros = list(quant.zero_points) or [0]
     zeros = zeros if len(zeros) == count else zeros[:1] * count
     inner = math.prod(shape[quant.axis + 1 :]) if quant.axis is not None and count > 1 else 1
-    return [round_to_f32(s) for s in quant.scales], zeros, inner
+    return all_to_f32(quant.scales), zeros, inner
 
 
 def floats(values: Sequence[float]) -> Literal:

@@ -25,7 +25,7 @@ from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilo
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.dtypes import DType, round_to_f32
+from webinfer.dtypes import DType, all_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lazy_dataclass import dataclass
@@ -160,7 +160,7 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         params += _clamp(extra, node.attrs.activation.bounds, variables)
     if scaled:
         assert w.type.quant is not None
-        scales = [round_to_f32(s) for s in w.type.quant.scales]
+        scales = all_to_f32(w.type.quant.scales)
         bindings.append(read("scales", floats(scales if len(scales) > 1 else scales * y.type.shape[-1])))
         return Product(w, variables, bindings, params, element=Element.REAL_I8)
     return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)

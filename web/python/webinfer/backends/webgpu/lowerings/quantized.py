@@ -6,7 +6,7 @@ from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, read
 from webinfer.backends.webgpu.lowerings.conversion import channel_reads, floats, ints, scale_literals
 from webinfer.backends.webgpu.lowerings.described import dispatch
 from webinfer.codegen.prelude import Param, i32
-from webinfer.dtypes import DType, round_to_f32
+from webinfer.dtypes import DType, all_to_f32, round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.expr import formula as f
 from webinfer.expr.broadcast import broadcast_reads
@@ -37,7 +37,8 @@ def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
         raise UnsupportedOpError([f"{node.op.name}: residual and slope on quantised tensors"])
     assert w.type.quant is not None
     sx, sy, channels = scale_of(x.type), scale_of(y.type), y.type.shape[-1]
-    scales = [round_to_f32(round_to_f32(sx * round_to_f32(s)) / sy) for s in w.type.quant.scales]
+    products = all_to_f32([sx * s for s in all_to_f32(w.type.quant.scales)])
+    scales = all_to_f32([product / sy for product in products])
     if len(scales) == 1:
         scales *= channels
     low, high = stored_bounds(y.type, node.attrs.activation)
