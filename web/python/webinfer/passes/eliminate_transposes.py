@@ -7,8 +7,7 @@ paddings and sums between. Those are turned to the convolutions' layout.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.lazy_dataclass import dataclass
@@ -88,18 +87,21 @@ class _Layouts:
             return region
         uses = {value: self._use(value) for node in region for value in _values(node)}
         unturned = sum(use.moved(use.turned, 0) for use in uses.values())
+        reads = dict[Node, dict[Value, int]]()  # how often each node of the region reads what
         for node in region:
             uses[node.output].turned = True
+            counts = reads[node] = dict[Value, int]()
             for value in node.inputs:
                 if value is not None:
                     uses[value].inside += 1
+                    counts[value] = counts.get(value, 0) + 1
         unsure = set(region)  # nodes next to which something has changed since they were asked
         for _ in range(MAX_SWEEPS):
             size = len(region)
             for node in (*self.graph.nodes, *reversed(self.graph.nodes)):
                 if node in unsure:
                     unsure.remove(node)
-                    if _leaves(node, uses):
+                    if _leaves(uses[node.output], [(uses[value], count) for value, count in reads[node].items()]):
                         region.remove(node)
                         unsure |= region.intersection(self._neighbours(node))
             if len(region) == size:
@@ -115,14 +117,14 @@ class _Layouts:
 
     def _use(self, value: Value) -> _Use:
         """The value while nothing is turned."""
-        readers, writer = self.readers.get(value, ()), self.writers.get(value)
-        return _Use(
-            value.type.nbytes,
-            is_free=value.type.size == 1 or _has_one_axis(value),
-            plain=sum(reader.op is not mv.TRANSPOSE for reader in readers) + (value in self.outputs),
-            undone=any(self._is(reader, self.inverse) for reader in readers),
-            turned=writer is not None and self._is(writer, self.perm),
-        )
+        plain, undone, writer = int(value in self.outputs), False, self.writers.get(value)
+        for reader in self.readers.get(value, ()):
+            if reader.op is not mv.TRANSPOSE:
+                plain += 1
+            elif reader.attrs.perm == self.inverse:
+                undone = True
+        is_free = value.type.size == 1 or _has_one_axis(value)
+        return _Use(value.type.nbytes, is_free, plain, undone, writer is not None and self._is(writer, self.perm))
 
     def turned(self, region: set[Node]) -> list[Node]:
         """The graph's nodes with the region in the other order of axes, and transposes at its border."""
@@ -145,9 +147,13 @@ class _Layouts:
         elementwise = isinstance(node.op, ew.ElementwiseOp) or node.op in (ew.CAST, ew.DEQUANTIZE, ew.QUANTIZE)
         if not (elementwise or (node.op is mv.PAD and attrs.mode == "constant") or node.op is mv.CONCAT):
             return False
+        if node.output.type.rank != rank:
+            return False
+        for value in (*node.inputs, node.output):
+            if value is not None and value.type.quant is not None and len(value.type.quant.scales) != 1:
+                return False
         wide = [v for v in node.inputs if v is None or v.type.rank != rank]
-        one_scale = all(v.type.quant is None or len(v.type.quant.scales) == 1 for v in _values(node))
-        return one_scale and node.output.type.rank == rank and all(v is not None and v.type.size == 1 for v in wide)
+        return all(v is not None and v.type.size == 1 for v in wide)
 
     @staticmethod
     def _is(node: Node, perm: Perm) -> bool:
@@ -174,18 +180,15 @@ class _Layouts:
         return mv.ConcatAttrs(self.perm[a.axis]) if node.op is mv.CONCAT else a
 
 
-def _leaves(node: Node, uses: dict[Value, _Use]) -> bool:
-    """Takes a node out of the region if as few bytes are moved without it."""
-    reads = Counter(value for value in node.inputs if value is not None)
-    own = uses[node.output]
+def _leaves(own: _Use, reads: Sequence[tuple[_Use, int]]) -> bool:
+    """Takes a node out of the region if as few bytes are moved without it; it writes `own` and reads these so often."""
     now, then = own.moved(True, own.inside), own.moved(False, own.inside)
-    for value, count in reads.items():
-        use = uses[value]
+    for use, count in reads:
         now += use.moved(use.turned, use.inside)
         then += use.moved(use.turned, use.inside - count)
     if then > now:
         return False
     own.turned = False
-    for value, count in reads.items():
-        uses[value].inside -= count
+    for use, count in reads:
+        use.inside -= count
     return True

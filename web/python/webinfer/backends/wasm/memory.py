@@ -189,8 +189,9 @@ def needed(builder: Builder, shared: Mapping[Block, int]) -> tuple[list[Step], l
     None if one of these steps would write what is there.
     """
     wanted, steps = {block for block in builder.constants if block not in shared}, list[Step]()
-    for step in reversed(builder.prepare_part.steps):
-        targets = {target.block for target, _ in builder.written(step)}
+    part = builder.prepare_part
+    for step, writes in zip(reversed(part.steps), reversed(part.writes), strict=True):
+        targets = {target.block for target, _ in writes}
         if targets & wanted:
             if any(block in shared for block in targets):
                 return None

@@ -16,7 +16,7 @@ from typing import Any
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.graph.dims import has_size, whole
 from webinfer.graph.ir import Constant, Node, SizeConstant, TensorType, Value
-from webinfer.ops.movement import RESHAPE, strided_copies
+from webinfer.ops.movement import RESHAPE, TRANSPOSE, strided_copies
 
 _MAX_ELEMENTS = 1024
 _MAX_REAL = 64  # of float32: scales of sizes, never weights
@@ -61,19 +61,13 @@ def fold(node: Node, floats: bool = False) -> Value | None:
     y = node.outputs[0].type
     if len(node.outputs) != 1 or has_size(y.shape) or not _is_small(y, floats):
         return _reshaped(node) if node.op is RESHAPE and y.dtype is DType.FLOAT16 else None
-    inputs: list[Value] = []
-    for value in node.inputs:
-        if value is None or value.constant is None or value.constant.sparsity is not None:
-            return None
-        if (
-            has_size(value.type.shape)
-            or not _is_small(value.type, floats)
-            or value.constant.stored is not value.type.dtype
-        ):
-            return None
-        inputs.append(value)
+    inputs = _small_constants(node, floats)
+    if inputs is None:
+        return None
     if any(isinstance(value.constant, SizeConstant) for value in inputs) or has_size(node.attrs):
         return _fold_sizes(node, inputs, y)
+    if node.op is RESHAPE or (node.op is TRANSPOSE and sum(size != 1 for size in y.shape) <= 1):
+        return _with_same_bytes(node, inputs[0], y)
     real = any(t.dtype is DType.FLOAT32 for t in (y, *(value.type for value in inputs)))
     try:
         numbers = _compute_real(node, inputs, y) if real else _compute(node, inputs, y)
@@ -89,6 +83,28 @@ def fold(node: Node, floats: bool = False) -> Value | None:
         return None  # overflow is left to the kernels, which wrap as TFLite's do
     data = struct.pack(f"<{len(numbers)}{y.dtype.letter}", *numbers)
     return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
+
+
+def _small_constants(node: Node, floats: bool) -> list[Value] | None:
+    """The inputs, if all of them are small dense constants stored in their own type."""
+    inputs: list[Value] = []
+    for value in node.inputs:
+        if value is None or value.constant is None or value.constant.sparsity is not None:
+            return None
+        if (
+            has_size(value.type.shape)
+            or not _is_small(value.type, floats)
+            or value.constant.stored is not value.type.dtype
+        ):
+            return None
+        inputs.append(value)
+    return inputs
+
+
+def _with_same_bytes(node: Node, x: Value, y: TensorType) -> Value:
+    """What is no arithmetic: the numbers of a constant in another shape, or as many axes in another order."""
+    assert x.constant is not None
+    return Value(node.outputs[0].name, y, Constant(x.constant.data, y.dtype))
 
 
 def _reshaped(node: Node) -> Value | None:

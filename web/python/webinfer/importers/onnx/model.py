@@ -342,9 +342,9 @@ def in_order(nodes: list[NodeInfo]) -> list[NodeInfo]:
     Runtimes sort them too: converters to float16 put the casts that they add at the end of the file.
     """
     places = {name: place for place, node in enumerate(nodes) for name in node.outputs if name}
-    before = [sorted({places[name] for name in node.reads() if name in places}) for node in nodes]
-    if all(not found or found[-1] < place for place, found in enumerate(before)):
+    if all(places.get(name, -1) < place for place, node in enumerate(nodes) for name in node.reads()):
         return nodes
+    before = [sorted({places[name] for name in node.reads() if name in places}) for node in nodes]
     order, done = list[NodeInfo](), dict[int, bool]()  # False while a node waits for others
     waiting = [(place, False) for place in reversed(range(len(nodes)))]
     while waiting:
