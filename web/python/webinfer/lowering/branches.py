@@ -19,6 +19,8 @@ def find_sides(graph: Graph) -> dict[Node, Sides]:
 
     Nodes that change what lives from run to run belong to none.
     """
+    if not any(map(_chooses, graph.nodes)):
+        return {}
     made = {value: place for place, node in enumerate(graph.nodes) for value in node.outputs}
     needed: dict[Value, Sides] = dict.fromkeys(graph.outputs, ())
     found, resident = dict[Node, Sides](), frozenset(graph.resident)

@@ -7,6 +7,7 @@ A tuner overrides the choice: `candidates` lists the tiles of a node, `tuning_ke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import winograd
@@ -47,6 +48,7 @@ TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2", (7, 1): "7x7_s1"}
 
 
+@cache
 def _rows_columns(tile: str) -> tuple[int, int]:
     rows, columns = tile.split("x")
     return int(rows), int(columns)
