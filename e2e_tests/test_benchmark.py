@@ -44,6 +44,14 @@ def ready(demo: Demo, query: str) -> DemoPage:
     return page
 
 
+def test_sizes_of_models_stay_in_one_line_on_a_phone(demo: Demo) -> None:
+    page = demo(path="/benchmark", viewport={"width": 360, "height": 740}).page
+    page.locator("#models .size").first.wait_for()
+    lines = page.locator("#models .size").evaluate_all("sizes => sizes.map((size) => size.getClientRects().length)")
+    assert set(lines) == {1}
+    assert page.locator("#models").evaluate("list => list.scrollWidth - list.clientWidth") <= 0
+
+
 def test_a_model_is_measured_and_the_result_travels_in_a_link(demo: Demo) -> None:
     page = ready(demo, "?models=blazeface_short_range&rounds=5")
     assert page.page.locator("#models input:checked").count() == 1

@@ -38,6 +38,7 @@ def agreed(page: DemoPage, name: str = "tab 1") -> DemoPage:
     agree = page.page.locator("#agree")
     page.wait_for("lab", lambda: agree.get_attribute("aria-disabled") == "false")
     assert name not in page.text("#devices")  # nothing happens before consent
+    assert page.page.locator("#unstarted").count() == 0  # nor does a page that waits for it say that it has not started
     page.page.locator("#name").fill(name)
     agree.click()
     page.wait_for("device", lambda: page._dataset("webinferDevice"))
@@ -156,6 +157,7 @@ def test_browsers_are_one_executor_and_one_that_is_closed_loses_nothing(
 def test_an_address_without_the_right_token_says_so(demo: Callable[..., DemoPage], lab_address: str) -> None:
     page = demo("#token=wrong", path="/lab", address=lab_address)
     page.wait_for("words", lambda: "token is missing or wrong" in page.text("#devices"))
+    assert page.page.locator("#unstarted").count() == 0
     assert page.page.locator("#agree").get_attribute("aria-disabled") == "true"
     assert any("401" in complaint for complaint in page.complaints)
     page.complaints.clear()

@@ -7,8 +7,9 @@ import * as panels from "../ui/panels.js";
 import { Troubles } from "../ui/troubles.js";
 
 /**
- * {calls, troubles, settings, site, begin}: `site` is the server's manifest; after `begin()`, `started(capabilities)` is
+ * {calls, troubles, settings, site, begin, arrive}: `site` is the server's manifest; after `begin()`, `started(capabilities)` is
  * called when the engine runs, and `lost({code, message, restarts})` when it does not any more; `restarts`: it is started again.
+ * `arrive()` ends the watch over the page's start, for pages that begin later.
  */
 export async function startEngine({ started, lost }) {
   if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
@@ -57,12 +58,17 @@ export async function startEngine({ started, lost }) {
     engine.restart();
     byId("loading").focus();
   });
+  let arrived = false;
+  const arrive = () => {
+    if (!arrived) take();
+    arrived = true;
+  };
   const begin = () => {
-    take();
+    arrive();
     progress.begin("Starting the engine");
     engine.start();
   };
-  return { calls, troubles, settings, site, begin };
+  return { calls, troubles, settings, site, begin, arrive };
 }
 
 /** The models that the site has, {name, bytes}, and those that it can fetch, with the megabytes of their package as `late`. */

@@ -40,7 +40,7 @@ function offerModels() {
   const asked = parameters.get("models")?.split(",");
   const row = ({ name, late, bytes: size }) => {
     const box = el("input", { type: "checkbox", value: name, checked: asked ? asked.includes(name) : !late });
-    const note = el("small", { text: late ? `fetched first (${late} MB)` : bytes(size) });
+    const note = late ? el("small", { text: `fetched first (${late} MB)` }) : el("small", { class: "size", text: bytes(size) });
     return el("label", {}, box, el("span", {}, titleOf(name), " ", note));
   };
   const groups = byTask(knownModels(site, settings)).map(([task, rows]) =>

@@ -14,7 +14,7 @@ const KEPT = "webinfer device name";
 const root = document.documentElement;
 const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
 
-const { calls, troubles, site, begin } = await startEngine({ started, lost });
+const { calls, troubles, site, begin, arrive } = await startEngine({ started, lost });
 const titles = Object.fromEntries(site.page.backends.slice(1).map(({ name, title }) => [name, title]));
 let agreed = false;
 let running = null; // what the engine says that it can, once it runs
@@ -168,4 +168,5 @@ byId("tunings").addEventListener("click", async () => {
 addEventListener("hashchange", () => location.reload());
 new ResizeObserver(() => (seen = "")).observe(byId("chart"));
 byId("loading").hidden = true;
+arrive(); // its engine waits for consent
 keepLooking();
