@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import wasmtime
 from tests.ops.case_graphs import Array, Problem, difference, run
 from tests.ops.targets import BUILDS, Target
 from tests.wasm.guards import GuardedExecutor
@@ -80,11 +81,21 @@ def test_the_kernel_is_right_and_keeps_to_its_results(kernel: str, target: Targe
         assert_right(p, got, f"{kernel}, ")
 
 
+@pytest.fixture(scope="module")
+def browsers_module() -> wasmtime.Module:
+    """The build for browsers, compiled once: an instance from its bytes reads the machine code back."""
+    kernels = NativeKernels("relaxed", checked_module("relaxed"))
+    kernels.close()
+    return kernels._module
+
+
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name not in TASKS_ONLY | PAIRS_ONLY])
-def test_the_order_for_wasmtime_gives_the_bits_of_the_one_for_browsers(kernel: str) -> None:
+def test_the_order_for_wasmtime_gives_the_bits_of_the_one_for_browsers(
+    kernel: str, browsers_module: wasmtime.Module
+) -> None:
     for variant in kernel_cases()[kernel]:
         here = outcome(variant, "relaxed").outputs
-        there = computed(variant, NativeKernels("relaxed", checked_module("relaxed"))).outputs
+        there = computed(variant, NativeKernels("relaxed", module=browsers_module)).outputs
         for one, other in zip(here, there, strict=True):
             assert one.tobytes() == other.tobytes(), f"{kernel}: {variant}"
 
