@@ -27,7 +27,8 @@ class _PaperKernels:
         self._size = max(self._size, nbytes)
 
     def write(self, address: int, data: Any) -> None:
-        nbytes = memoryview(data).nbytes
+        pieces = data if isinstance(data, list) else [data]
+        nbytes = sum(memoryview(piece).nbytes for piece in pieces)
         assert self.heap_base <= address <= address + nbytes <= self._size, "a write outside the memory"
 
     def call(self, name: str, *args: int | float) -> int:
