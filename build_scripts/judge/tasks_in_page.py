@@ -6,10 +6,12 @@ to it as the browser decodes them. Models and samples lie at addresses of the si
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import time
+import wave
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from build_scripts.judge.answer_gaps import Gaps
 from build_scripts.judge.page_engine_calls import PageEngine
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, MODELS, PAGE_ENGINE, ROOT, ZOO
+from build_scripts.setup.published import published
 from build_scripts.setup.sequence import set_up
 from build_scripts.setup.task_models import package_step, task_models_step
 from build_scripts.steps import run_steps
@@ -31,7 +34,9 @@ from build_scripts.steps import run_steps
 BACKENDS = ("wasm", "webgpu")
 MODELS_AT, SAMPLES_AT = "/judge/models/", "/judge/samples/"
 FILM, FILMED, SMALL_FRAMES = "frames", "friends.jpg", 6  # a kind of samples, its photo, frames of half the size
-FOLDERS = (MODELS, ZOO, ZOO.with_name("models_more"))
+RENAMED = BUILD / "judges" / "models"  # files of the others by the names that the engine asks for
+GIVEN = (ZOO, ZOO.with_name("models_more"))
+FOLDERS = (MODELS, *GIVEN, RENAMED)
 PACKAGES = (
     "gestures", "tfjs", "poses", "isnet", "ppocr", "rapidocr", "silero-vad", "magika", "minilm", "bert-vocabulary",
 )  # fmt: skip
@@ -58,7 +63,9 @@ ASK = "await asked.answer({sample!r}, {followed!r})"
 CLOSE = "asked.close()"
 NEAR = {"wasm": 1e-3, "webgpu": 0.02}  # of scores, vectors, maps, points in metres and times in seconds
 NEAR_IN_FILM = 0.02  # the same, where answers are smoothed from frame to frame
-NUDGED = 1e-4  # of the pixels, each by one level, which moves what follows from landmarks: 1.6 to 4 % of a hand's width
+# Of pixels or samples of sound, each changed by one level: a hand whose region follows from a body's points moves by
+# 1.6 to 4 % of its width, and scores of integers that are made of a spectrogram by 0.035 (CPython, 2026-11-28).
+NUDGED, NUDGES = 1e-4, 3  # and how many times this is tried
 FARTHEST = 0.1  # % of the width of a thing, mean of its points
 FARTHEST_OF_PERSON = 1.0  # the same, where regions follow from landmarks
 
@@ -75,10 +82,11 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     farthest: float = FARTHEST
     takes: str = "picture"
-    is_chain: bool = (
+    is_sensitive: bool = (
         False  # a model's region follows from another model's landmarks: CPython is compared with itself too
     )
     most: int | None = None  # samples
+    limit_s: float = ANSWERED_S  # of a sample
 
     @property
     def is_film(self) -> bool:
@@ -100,10 +108,10 @@ CASES = (
     *_models("face-landmarks", "photos", "face_mesh", "face_mesh_attention", most=4),
     *_models("hand-landmarks", "photos", "hand_landmark_full", "hand_landmark_lite", most=4),
     Case("pose-landmarks", "photos", {"output_segmentation_masks": True}),
-    Case("holistic-landmarks", "photos", farthest=FARTHEST_OF_PERSON, is_chain=True),
+    Case("holistic-landmarks", "photos", farthest=FARTHEST_OF_PERSON, is_sensitive=True),
     Case("gesture-recognition", "photos", {"most": 4}),
     *_models("segmentation", "photos", "selfie_segmentation", "selfie_segmentation_landscape"),
-    Case("background-removal", "photos", {"model": "isnet_small"}, most=1),  # minutes a photo on a GPU in software
+    Case("background-removal", "photos", {"model": "isnet_small"}, most=1, limit_s=1800.0),  # on a GPU in software
     *_models("body-segmentation", "photos", "bodypix_075_720_1280_quant", "bodypix_075_512_512_quant_decoder"),
     *_models(
         "multi-pose", "photos", "movenet_multipose", "movenet_lightning", "movenet_thunder", "posenet",
@@ -115,7 +123,7 @@ CASES = (
     Case("text", "prints"),
     *(Case("voice-activity", "recordings", {"model": name}, takes="audio")
       for name in ("silero_vad_v6", "silero_vad_sequence")),
-    Case("audio-classification", "recordings", {"model": "yamnet"}, takes="audio"),
+    Case("audio-classification", "recordings", {"model": "yamnet"}, takes="audio", is_sensitive=True),
     Case("file-type", "files", takes="bytes"),
     Case("sentence-embedding", "texts", takes="text"),
     Case("face-landmarks", FILM, {"most": 2}),
@@ -153,6 +161,7 @@ def rows(
 
     run_steps([task_models_step(), *map(package_step, PACKAGES), package_step("recordings", "judge_packages")])
     os.environ["WEBINFER_MODELS"] = os.pathsep.join(map(str, FOLDERS))
+    _rename_given()
     samples, models = _samples(folder, photos), _models_at_hand()
     files: dict[str, Path | str] = {SAMPLES_AT: folder, **{MODELS_AT + name: path for name, path in models.items()}}
     found = list(known)
@@ -170,7 +179,7 @@ def rows(
                 continue
             begun = time.monotonic()
             wanted, followed = webinfer.run_sync(_in_cpython(case, folder, names))
-            own = _own_gaps(case, folder, names, wanted) if case.is_chain else None
+            own = _own_gaps(case, folder, names, wanted) if case.is_sensitive else None
             _tell(f"{case.name}, {len(names)} {case.samples}: CPython took {time.monotonic() - begun:.0f} s")
             for backend in missing:
                 begun = time.monotonic()
@@ -197,24 +206,41 @@ def _row(
     except BuildError as error:
         return Row(case.name, what, 0, sum(map(len, wanted)), str(error), False)
     near = NEAR_IN_FILM if case.is_film else NEAR[backend]
-    told = gaps.told() + (f" (CPython, {NUDGED:g} of the pixels by one level: {own.told()})" if own else "")
+    told = gaps.told() + (f" (CPython, {NUDGED:g} of the values by one level: {own.told()})" if own else "")
     return Row(case.name, what, gaps.things, gaps.others, told, gaps.within(near, case.farthest, own))
 
 
 def _own_gaps(case: Case, folder: Path, names: Sequence[str], wanted: Sequence[Any]) -> Gaps:
-    """How far CPython's answers move where a few pixels of the pictures differ by one level."""
+    """How far CPython's answers move where a few values of the samples differ by one level."""
     import webinfer
 
-    random, nudged = np.random.default_rng(1), []
-    for name in names:
-        pixels = np.array(Image.open(folder / name).convert("RGB"))
-        pixels[random.random(pixels.shape[:2]) < NUDGED] ^= 1
-        nudged.append(f"nudged_{name}")
-        Image.fromarray(pixels).save(folder / nudged[-1], compress_level=1)
-    gaps = Gaps()
-    for ours, theirs in zip(webinfer.run_sync(_in_cpython(case, folder, nudged))[0], wanted, strict=True):
-        gaps.lists(ours, theirs)
+    random, gaps = np.random.default_rng(1), Gaps()
+    for _ in range(NUDGES):
+        nudged = [f"nudged_{name}" for name in names]
+        for name, other in zip(names, nudged, strict=True):
+            (_nudged_sound if case.takes == "audio" else _nudged_picture)(folder / name, folder / other, random)
+        for ours, theirs in zip(webinfer.run_sync(_in_cpython(case, folder, nudged))[0], wanted, strict=True):
+            alike = Gaps()
+            alike.lists(ours, theirs)
+            if not alike.missed and not alike.different:  # else other things were compared with each other
+                gaps.lists(ours, theirs)
     return gaps
+
+
+def _nudged_picture(file: Path, to: Path, random: np.random.Generator) -> None:
+    pixels = np.array(Image.open(file).convert("RGB"))
+    pixels[random.random(pixels.shape[:2]) < NUDGED] ^= 1
+    Image.fromarray(pixels).save(to, compress_level=1)
+
+
+def _nudged_sound(file: Path, to: Path, random: np.random.Generator) -> None:
+    with wave.open(str(file)) as sound:
+        params, data = sound.getparams(), sound.readframes(sound.getnframes())
+    samples = np.frombuffer(data, f"<i{params.sampwidth}").copy()
+    samples[random.random(samples.shape) < NUDGED] ^= 1
+    with wave.open(str(to), "wb") as nudged:
+        nudged.setparams(params)
+        nudged.writeframes(samples.tobytes())
 
 
 def _in_page(
@@ -236,7 +262,7 @@ def _in_page(
     for i, (name, followed) in enumerate(samples.items(), 1):
         begun = time.monotonic()
         try:
-            text = engine.call(ASK.format(sample=name, followed=followed), ANSWERED_S)
+            text = engine.call(ASK.format(sample=name, followed=followed), case.limit_s)
         except BuildError as error:
             raise BuildError(f"{called}, {name}: {error}") from error
         if (taken := time.monotonic() - begun) > SLOW_S:
@@ -268,6 +294,16 @@ def _file_of(model: str) -> Path | None:
     known = KNOWN[model]
     names = known.file, f"{known.name}{Path(known.file).suffix}"
     return next((folder / name for name in names for folder in FOLDERS if (folder / name).is_file()), None)
+
+
+def _rename_given() -> None:
+    """Copies models that folders hold under another name: they are known by the hashes of what is published."""
+    names = {row["sha256"]: name for name, row in published()["files"].items() if "sha256" in row}
+    RENAMED.mkdir(parents=True, exist_ok=True)
+    for file in (file for folder in GIVEN for file in folder.glob("*.tflite")):
+        name = names.get(hashlib.sha256(file.read_bytes()).hexdigest())
+        if name is not None and not any((folder / name).is_file() for folder in FOLDERS):
+            shutil.copyfile(file, RENAMED / name)
 
 
 def _models_at_hand() -> dict[str, Path]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import array
 import asyncio
+import hashlib
 import json
+import wave
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from build_scripts.errors import BuildError
 from build_scripts.judge import task_answers, tasks_in_page
@@ -110,6 +113,37 @@ def test_a_sample_that_is_not_answered_in_time_is_named_in_a_red_row() -> None:
     row = tasks_in_page._row(case, "3 prints", "webgpu", [[{"text": "a"}]] * 3, answers)
     assert not row.right
     assert row.distance == "text on webgpu in the page, second.png: no answer within 600 s"
+
+
+def test_a_few_values_of_pictures_and_sounds_are_moved_by_one_level(tmp_path: Path) -> None:
+    random, picture, sound = np.random.default_rng(1), tmp_path / "p.png", tmp_path / "s.wav"
+    Image.fromarray(np.full((300, 400, 3), 100, np.uint8)).save(picture)
+    tasks_in_page._nudged_picture(picture, tmp_path / "other.png", random)
+    pixels = np.asarray(Image.open(tmp_path / "other.png")).astype(int) - 100
+    assert set(np.unique(pixels)) == {0, 1}
+    assert 1 <= pixels.any(2).sum() <= 40, "one of 10,000"
+    with wave.open(str(sound), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(np.full(100_000, -7, "<i2").tobytes())
+    tasks_in_page._nudged_sound(sound, tmp_path / "other.wav", random)
+    with wave.open(str(tmp_path / "other.wav")) as file:
+        samples = np.frombuffer(file.readframes(100_000), "<i2")
+    assert set(np.unique(samples)) == {-8, -7}
+    assert 1 <= (samples == -8).sum() <= 40
+
+
+def test_models_under_another_name_are_known_by_their_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, renamed = tmp_path / "given", tmp_path / "renamed"
+    given.mkdir()
+    (given / "other_name.tflite").write_bytes(b"a model")
+    (given / "unknown.tflite").write_bytes(b"another")
+    listed = {"files": {"known.tflite": {"sha256": hashlib.sha256(b"a model").hexdigest()}, "no_hash.tflite": {}}}
+    monkeypatch.setattr(tasks_in_page, "published", lambda: listed)
+    monkeypatch.setattr(tasks_in_page, "RENAMED", renamed)
+    monkeypatch.setattr(tasks_in_page, "GIVEN", (given, tmp_path / "nothing"))
+    monkeypatch.setattr(tasks_in_page, "FOLDERS", (given, renamed))
+    tasks_in_page._rename_given()
+    assert [file.name for file in renamed.iterdir()] == ["known.tflite"]
 
 
 def test_rows_that_agree_stand_in_a_run_that_goes_on(
