@@ -72,3 +72,25 @@ def test_tensors_that_share_a_buffer_become_one_value() -> None:
     rewritten(share_constants, graph, 1)
     assert graph.nodes[0].inputs[1] is graph.nodes[1].inputs[1] is first
     assert graph.nodes[2].inputs[1] is longer, "another shape is another value"
+
+
+def test_what_is_made_of_equal_values_in_the_same_way_is_made_once() -> None:
+    b = Build()
+    x, y = b.input("x", 4), b.input("y", 4)
+    sums = [
+        b.node(ew.ADD, [x, Value("one", TensorType(()), Constant(memoryview(b"\0\0\x80?"), DType.FLOAT32))],
+            ew.BinaryAttrs(), f"sum {i}")
+        for i in range(2)
+    ]  # fmt: skip
+    other = b.node(ew.ADD, [y, sums[0]], ew.BinaryAttrs(), "other")
+    third = b.node(ew.ADD, [y, sums[1]], ew.BinaryAttrs(), "third")
+    graph = b.output(b.node(ew.MUL, [other, third], ew.BinaryAttrs(), "product"))
+    rewritten(share_constants, graph, 3)  # the constant, and both sums
+    assert [node.op for node in graph.nodes] == [ew.ADD, ew.ADD, ew.MUL]
+
+
+def test_an_output_of_the_graph_stays_its_own_value() -> None:
+    b = Build()
+    x = b.input("x", 4)
+    graph = b.output(*(b.node(ew.ABS, [x], ew.UnaryAttrs(), name) for name in "ab"))
+    rewritten(share_constants, graph, 0)

@@ -320,8 +320,13 @@ class Trace:
         elif symbols and all(self._parts[atom] is None for atom, _ in singles):
             atom, factor = max(symbols)
             others = {key: value for key, value in poly if key != (atom,)}
-            self._replaced[atom] = sorted_terms({key: -factor * value for key, value in others.items()})
+            told = self._replaced[atom] = sorted_terms({key: -factor * value for key, value in others.items()})
             self._reduced.clear()
+            low, high = self._low[atom], self._high[atom]  # what is known of it is known of the others now
+            if low is not None:
+                self._learn(plus(told, constant(1 - low)), True)
+            if high is not None:
+                self._learn(plus(told, constant(-high)), False)
 
     def pin(self, size: Size) -> int:
         """The size as the number that it is at the hint, for code that needs one: the trace holds for no other."""

@@ -124,6 +124,40 @@ def _in_parts(match: Match) -> list[Node] | None:
     return None
 
 
+def _grouped(match: Match) -> list[Node] | None:
+    """The attention whose heads share keys and values, where the file repeats these for each head of the queries."""
+    node = match.root
+    k, v = (_unrepeated(node.required_input(i), 2 if node.attrs.inner[i] else 1, match.facts) for i in (1, 2))
+    if k is None or v is None or k[1] != v[1]:
+        return None
+    made, shared = list[Node](), list[Value]()
+    for i, (value, _, shape) in ((1, k), (2, v)):
+        if value.type.shape != shape:
+            made.append(apply(mv.RESHAPE, [value], mv.ReshapeAttrs(shape), f"{node.label}/{'qkv'[i]}"))
+            value = made[-1].output
+        shared.append(value)
+    inputs = [node.inputs[0], *shared, *node.inputs[3:]]
+    return [*made, Node(node.op, inputs, node.outputs, node.attrs, node.label)]
+
+
+def _unrepeated(value: Value, heads: int, facts: Facts) -> tuple[Value, int, tuple[int, ...]] | None:
+    """What keys or values repeat, how often, and the shape with fewer heads; None if nothing is repeated."""
+    node = facts.writers.get(value)
+    wide = producer_of(node.required_input(0), facts.writers, mv.EXPAND) if node and node.op is mv.RESHAPE else None
+    if wide is None or wide.output.type.rank != 5:
+        return None
+    one, shape, full = wide.required_input(0), wide.output.type.shape, value.type.shape
+    times, few = shape[heads + 1], shape[heads]
+    if one.type.shape != (*shape[: heads + 1], 1, *shape[heads + 2 :]):
+        return None
+    if full != (*shape[:heads], few * times, *shape[heads + 2 :]):
+        return None
+    wanted, source = (*full[:heads], few, *full[heads + 1 :]), one
+    while source.type.shape != wanted and (before := producer_of(source, facts.writers, mv.RESHAPE)) is not None:
+        source = before.required_input(0)
+    return (source if source.type.shape == wanted else one), times, wanted
+
+
 def _before_reshapes(value: Value, facts: Facts) -> Node | None:
     """What writes the value, in another shape."""
     node = facts.writers.get(value)
@@ -177,7 +211,10 @@ RULES = (
     ),
 )  # fmt: skip
 
-PARTS = (rule("a mask in parts", attention(Q, K, V, MASK), _in_parts),)
+PARTS = (
+    rule("a mask in parts", attention(Q, K, V, MASK), _in_parts),
+    rule("heads that share keys and values", attention(...), _grouped),
+)
 
 
 def fuse_attention(graph: Graph) -> int:

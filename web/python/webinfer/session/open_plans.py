@@ -75,10 +75,10 @@ class OpenPlans:
     ) -> OpenPlan | None:  # fmt: skip
         """A new plan, bound to these shapes; None where there can be none.
 
-        With `may_close` it may hold for these shapes alone, and an axis may be 0, which it then is for all sizes.
+        An axis of 0 is 0 for all sizes of the plan. With `may_close` it may hold for these shapes alone.
         """
         made, self._tried = None, False
-        if self._failures < MAX_FAILURES and (may_close or all(_flat(shapes))):
+        if self._failures < MAX_FAILURES:
             made = await _made(shapes, read, host, backend, options, beside, may_close)
             self._tried = made is None
         if made is not None:

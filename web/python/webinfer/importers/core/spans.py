@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.dtypes import DType
 from webinfer.graph.dims import has_size, hint_of
 from webinfer.graph.ir import Value
@@ -43,3 +45,10 @@ def sized_range(op: BaseOperation, start: int, limit: int, step: int, dtype: DTy
     within("elements of a range", count, min(most, MAX_READ), "use a smaller model")
     numbers = op.cut(op.constant(range(0, min(most, MAX_READ) * step, step), dtype), 0, 0, count)
     return op.binary(ADD, numbers, op.scalar_of(start, dtype)) if has_size(start) or start else numbers
+
+
+def counted(op: BaseOperation, count: int, dtype: DType, shape: Sequence[int]) -> Value:
+    """The numbers from 0 to `count`, which may follow sizes of inputs, in a shape."""
+    if has_size(count):
+        return op.reshape(sized_range(op, 0, count, 1, dtype), shape)
+    return op.constant(range(count), dtype, shape)

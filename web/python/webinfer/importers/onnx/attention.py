@@ -11,8 +11,10 @@ import struct
 from collections.abc import Sequence
 
 from webinfer.dtypes import DType
+from webinfer.graph.dims import has_size
 from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.importers.core.limits import within
+from webinfer.importers.core.spans import counted
 from webinfer.importers.onnx.elementwise import tanh_gelu
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -97,6 +99,9 @@ def attend(op: Operation, logits: Value, v: Value) -> tuple[Value, Value]:
 
 def known_bias(op: Operation, queries: int, keys: int, offset: int, left: int, right: int) -> Value:
     """0 where a query may look, else minus infinity: `left` keys back and `right` ahead of it, -1 for all."""
+    if has_size((queries, keys, offset)):
+        place = op.binary(ew.ADD, counted(op, queries, DType.INT32, (queries, 1)), op.scalar_of(offset, DType.INT32))
+        return _near(op, op.binary(ew.SUB, place, counted(op, keys, DType.INT32, (1, keys))), left, right)
     within("elements of a mask", queries * keys, MAX_BIAS, "use shorter sequences")
     rows = []
     for i in range(queries):
@@ -116,16 +121,21 @@ def running_bias(op: Operation, lengths: Value, queries: int, keys: int, left: i
     """The same where each batch has its own number of keys, known at run time. Shapes:  lengths [N] -> [N, 1, Q, K]"""
     n = lengths.type.size
     ends = op.reshape(op.cast(lengths, DType.INT32), (n, 1, 1, 1))
-    rows = op.constant(range(queries), DType.INT32, (1, 1, queries, 1))
-    columns = op.constant(range(keys), DType.INT32, (1, 1, 1, keys))
+    rows = counted(op, queries, DType.INT32, (1, 1, queries, 1))
+    columns = counted(op, keys, DType.INT32, (1, 1, 1, keys))
     start = op.binary(ew.SUB, ends, op.scalar_of(queries, DType.INT32))
-    behind = op.binary(ew.SUB, op.binary(ew.ADD, rows, start), columns)  # how far a key lies before its query
+    bias = _near(op, op.binary(ew.SUB, op.binary(ew.ADD, rows, start), columns), left, right)
+    return op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS, columns, ends)))
+
+
+def _near(op: Operation, behind: Value, left: int, right: int) -> Value:
+    """0 for keys that lie up to `left` before their query and `right` behind it; `behind` says how far before it."""
     bias = op.scalar_of(0.0, DType.FLOAT32)
     for limit, sign in ((left, 1), (right, -1)):
         if limit >= 0:
             far = behind if sign > 0 else op.unary(ew.NEG, behind)
             bias = op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS_EQUAL, far, op.scalar_of(limit, DType.INT32))))
-    return op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS, columns, ends)))
+    return bias
 
 
 def _hidden(op: Operation, allowed: Value) -> Value:
@@ -241,7 +251,7 @@ def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value
     width = op.whole("rotary_embedding_dim", 0) or parts.type.shape[3]
     length = parts.type.shape[2]
     if places is not None and places.type.size == 1 and places.type.rank == 1:  # where the first one is
-        steps = op.constant(range(length), places.type.dtype, (1, length))
+        steps = counted(op, length, places.type.dtype, (1, length))
         places = op.binary(ew.ADD, op.reshape(places, (1, 1)), steps)
     waves = []
     for table in (cos, sin):
@@ -313,7 +323,7 @@ def masked(op: Operation, logits: Value, mask: Value) -> Value:
     if logits.type.dtype is DType.FLOAT16:  # a row without keys stays finite
         away = max(away, LOWEST_HALF_BIAS)
     if shape in ((n,), (2 * n,), (3 * n + 2,)):  # the end of each row; with 2 n, its start too; 3 n + 2 begin alike
-        columns = op.constant(range(keys), DType.INT32, (1, keys))
+        columns = counted(op, keys, DType.INT32, (1, keys))
         yes = op.binary(ew.LESS, columns, op.reshape(op.cut(mask, 0, 0, n), (n, 1)))
         if shape == (2 * n,):
             start = op.reshape(op.cut(mask, 0, n, n), (n, 1))

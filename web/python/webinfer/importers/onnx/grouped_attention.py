@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.spans import counted
 from webinfer.importers.onnx.attention import (
     Heads,
     attend,
@@ -49,7 +50,7 @@ def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -
     if new.type.shape[0] > 1 and length == 1:  # sequences of different lengths: each has its own place for the row
         if total > room:
             past, room = op.concat([past, op.zeros(new.type.shape, new.type.dtype)], 2), room + 1
-        places = op.constant(range(room), DType.INT32, (1, 1, room, 1))
+        places = counted(op, room, DType.INT32, (1, 1, room, 1))
         here = op.binary(ew.EQUAL, places, op.reshape(before, (before.type.size, 1, 1, 1)))
         return op.emit(ew.WHERE, [here, new, past], NoAttrs())
     if total > room:
@@ -58,7 +59,7 @@ def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -
         return op.concat([past, new], 2)
     if new.type.shape[0] != 1:
         op.refuse("a cache with room for several sequences of several new positions")
-    places = op.binary(ew.SUB, op.constant(range(room), DType.INT32), op.reshape(before, (1,)))
+    places = op.binary(ew.SUB, counted(op, room, DType.INT32, (room,)), op.reshape(before, (1,)))
     lowest, highest = (op.scalar_of(n, DType.INT32) for n in (0, length - 1))
     inside = op.binary(ew.MINIMUM, op.binary(ew.MAXIMUM, places, lowest), highest)
     fresh = op.reshape(op.binary(ew.EQUAL, inside, places), (1, 1, room, 1))
@@ -71,7 +72,7 @@ def _turned(op: Operation, x: Value, before: Value) -> Value:
     length, size = x.type.shape[2:]
     places = op.optional(9)
     if places is None:
-        steps = op.constant(range(length), DType.INT32, (1, length))
+        steps = counted(op, length, DType.INT32, (1, length))
         places = op.binary(ew.ADD, op.reshape(before, (before.type.size, 1)), steps)
     waves = []
     for key in (7, 8):
@@ -92,7 +93,7 @@ def _group_query(op: Operation) -> list[Value]:
         op.refuse("a quantised cache")
     if not op.known(6):
         op.refuse("total_sequence_length is computed at run time; give the sizes of the inputs")
-    heads, total = _heads(op, count, shared), int(op.scalar(6))
+    heads, total = _heads(op, count, shared), op.integer(6)
     length = heads.q.type.shape[2]
     ends = op.binary(ew.ADD, op.cast(op.value(5), DType.INT32), op.scalar_of(1, DType.INT32))
     ends = op.binary(ew.MAXIMUM, op.reshape(ends, (ends.type.size,)), op.scalar_of(length, DType.INT32))
