@@ -208,7 +208,7 @@ def test_a_box_that_is_no_number_does_not_keep_the_search_going() -> None:
 STORED = TensorType((2, 3), DType.INT8, Quantization((1e-30,), (0,)))
 FAR = Quantization((1e30,), (0,))
 REFUSED = {
-    "a bound that is not a number": ("clamp", (TensorType((3,)),), UnaryAttrs(NAN, 1.0), "needs numbers"),
+    "a bound that is not a number": ("clamp", (TensorType((3,)),), UnaryAttrs(NAN, 1.0), "must be numbers"),
     "an infinite beta": ("softmax", (TensorType((3,)),), SoftmaxAttrs(0, INFINITY), "beta is inf"),
     "nothing to multiply": ("matmul", (TensorType((2, 0)), TensorType((0, 3))), MatmulAttrs(), "nothing to multiply"),
     "an edge of nothing": ("pad", (TensorType((2, 0)),), PadAttrs((0, 1), (0, 0), mode="edge"), "no edge"),

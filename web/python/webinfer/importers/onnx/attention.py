@@ -20,7 +20,7 @@ from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.lazy_dataclass import dataclass
 from webinfer.ops import elementwise as ew
-from webinfer.ops import gather
+from webinfer.ops import gather, rotary
 from webinfer.ops import matmul as mm
 from webinfer.ops import movement as mv
 from webinfer.ops import reduce as red
@@ -220,24 +220,10 @@ def _attention(op: Operation) -> list[Value]:
     return [join_heads(op, y) if flat else y, *present, shown]
 
 
-def rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interleaved: bool) -> Value:
-    """Pairs of the first `width` elements turned. Shapes:  x [N, heads, L, size], cos, sin [N or 1, 1, L, width/2]"""
-    half = width // 2
-    rest = x.type.shape[3] - width
-    turned = op.cut(x, 3, 0, width) if rest else x
-    if interleaved:
-        n, h, length, _ = turned.type.shape
-        pairs = op.reshape(turned, (n, h, length, half, 2))
-        first, second = (op.row(pairs, 4, i) for i in (0, 1))
-    else:
-        first, second = op.cut(turned, 3, 0, half), op.cut(turned, 3, half, half)
-    real = op.binary(ew.SUB, op.binary(ew.MUL, cos, first), op.binary(ew.MUL, sin, second))
-    imaginary = op.binary(ew.ADD, op.binary(ew.MUL, sin, first), op.binary(ew.MUL, cos, second))
-    if interleaved:
-        both = op.reshape(op.stack([real, imaginary], 4), turned.type.shape)
-    else:
-        both = op.concat([real, imaginary], 3)
-    return op.concat([both, op.cut(x, 3, width, rest)], 3) if rest else both
+def rotated(op: Operation, x: Value, cos: Value, sin: Value, interleaved: bool) -> Value:
+    """Pairs of the first elements of each row turned. Shapes:  x [N, heads, L, size], cos, sin [N or 1, 1, L, pairs]"""
+    angles = [op.cast(wave, x.type.dtype) for wave in (cos, sin)]
+    return op.emit(rotary.ROTATE, [x, *angles], rotary.RotateAttrs(interleaved))
 
 
 def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value:
@@ -259,7 +245,7 @@ def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value
         if wave.type.rank != 3 or wave.type.shape[1] != length or wave.type.shape[2] * 2 != width:
             op.fail(f"angles {wave.type.shape} do not fit {parts.type.shape} and {width} elements")
         waves.append(op.reshape(wave, (wave.type.shape[0], 1, length, width // 2)))
-    y = rotated(op, parts, waves[0], waves[1], width, bool(op.whole("interleaved", 0)))
+    y = rotated(op, parts, waves[0], waves[1], bool(op.whole("interleaved", 0)))
     return join_heads(op, y) if flat else y
 
 
@@ -283,7 +269,7 @@ def _sectioned_rotary(op: Operation) -> Value:
         wave = op.binary(ew.MUL, wave, op.cast(own, wave.type.dtype))
         wave = op.emit(red.REDUCE_SUM, [wave], red.ReduceAttrs((0,), False))
         waves.append(op.reshape(wave, (wave.type.shape[0], 1, *wave.type.shape[1:])))
-    y = rotated(op, parts, waves[0], waves[1], 2 * half, bool(op.whole("interleaved", 0)))
+    y = rotated(op, parts, waves[0], waves[1], bool(op.whole("interleaved", 0)))
     return join_heads(op, y) if flat else y
 
 

@@ -81,7 +81,7 @@ def _turned(op: Operation, x: Value, before: Value) -> Value:
     width = 2 * waves[0].type.shape[-1]
     if width > size or places.type.shape[-1] != length:
         op.fail(f"angles of {width} elements at {places.type.shape} for heads {x.type.shape}")
-    return rotated(op, x, waves[0], waves[1], width, bool(op.whole("rotary_interleaved", 0)))
+    return rotated(op, x, waves[0], waves[1], bool(op.whole("rotary_interleaved", 0)))
 
 
 def _group_query(op: Operation) -> list[Value]:

@@ -44,7 +44,8 @@ def lower(node: Node, builder: Builder) -> None:
     for tensor, value in zip(kernel.inputs, inputs, strict=True):
         args[tensor.name] = positions_ref(builder, value) if tensor.kind is Kind.INDEX else builder.ref(value)
     args |= {table.name: integers(builder, table.values) for table in kernel.tables}
-    builder.step(f"b{8 * unit}_{kernel.name}", args, y=builder.ref(y), units=y.type.size // row if row else 0)
+    prefix = "f32" if kernel.gives is Kind.NUMBER else f"b{8 * unit}"
+    builder.step(f"{prefix}_{kernel.name}", args, y=builder.ref(y), units=y.type.size // row if row else 0)
 
 
 def _parameters(kernel: Kernel, y: Value, scale: int) -> dict[str, Argument]:
