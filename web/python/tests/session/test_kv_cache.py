@@ -190,6 +190,22 @@ def test_what_has_no_cache_is_named() -> None:
             session.run([1, 2], kv_cache=session.kv_cache())
 
 
+@pytest.mark.parametrize("joined_to_nothing", [True, False])
+def test_a_past_is_joined_as_it_lies(joined_to_nothing: bool) -> None:
+    model = onnx.load_from_string(decoder_file())
+    if joined_to_nothing:  # as PyTorch's exporter has it for the first layer
+        model.graph.node.insert(0, helper.make_node("Concat", [NAMES[0][0]], ["first"], axis=2))
+        join = next(node for node in model.graph.node if NAMES[1][0] in node.output)
+        join.input[0] = "first"
+    shapes = {"input_ids": (1, 1), **dict.fromkeys(NAMES[0], (1, HEADS, 5, WIDTH))}
+    with webinfer.load_sync(model.SerializeToString(), backend="reference", shapes=shapes) as session:
+        assert set(session.kv_cache().names) == {*NAMES[0]}
+        (graph,) = session.graphs()
+        writers = graph.producers()
+        for past, then in zip(graph.inputs[1:], graph.outputs[1:], strict=True):
+            assert writers[then].inputs[0] is past
+
+
 def _grouped_decoder() -> bytes:
     """One layer as ONNX Runtime's exports have it: heads that share keys, rotation, weights of 4 bits in blocks."""
     heads, shared, width, block, most = 4, 2, 16, 16, 64

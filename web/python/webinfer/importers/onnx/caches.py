@@ -69,6 +69,7 @@ def _grown(name: str, made: Makers, shapes: Mapping[str, Declared]) -> tuple[str
 
 
 def _origin(name: str, made: Makers) -> str:
-    while name in made and made[name][0].full_name == "Identity":
+    """The value that this one is, behind nodes that change nothing; PyTorch joins the first layer's past to nothing."""
+    while name in made and made[name][0].full_name in ("Identity", "Concat") and len(made[name][0].inputs) == 1:
         name = made[name][0].inputs[0]
     return name
