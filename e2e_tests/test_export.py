@@ -71,7 +71,7 @@ def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_
     assert "Kein Netz" in other.inner_text("body")
     assert "No network" not in other.inner_text("body")
     other.get_by_role("link", name="die Startseite").click()
-    page.wait_for("home in German", lambda: "Maschinelles Lernen" in other.inner_text("h1"))
+    page.wait_for("home in German", lambda: "Machine Learning im Browser" in other.inner_text("h1"))
     page.complaints.clear()  # the browser reports what it could not ask for
 
 
