@@ -7,6 +7,7 @@ constants and arena of its own: it may run while another plan is looked into.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""
 Held = dict[int, int]  # areas that a plan needs: addresses, and bytes from there
+Hashed = dict[int, tuple[weakref.ref[memoryview], _Mark]]  # by the view's id, which another one may get later
 
 
 class KernelMemory:
@@ -41,6 +43,7 @@ class KernelMemory:
         self._builders: list[tuple[Builder, Held]] = []
         self._places: dict[_Mark, int] = {}
         self._users: dict[int, int] = {}  # how many plans need what begins at an address
+        self._hashed: Hashed = {}
         self._gaps: dict[int, int] = {}  # bytes from an address on that no plan needs, none beside another
 
     @property
@@ -121,7 +124,7 @@ class KernelMemory:
     def abandon(self) -> None:
         """Drops the instance, with all plans in it: it trapped, or the last plan was closed."""
         kernels, self._kernels, self._builders, self._places = self._kernels, None, [], {}
-        self._gaps = {}
+        self._gaps, self._hashed = {}, {}
         if kernels is not None:
             kernels.close()
 
@@ -132,13 +135,14 @@ class KernelMemory:
     def find(self, builder: Builder) -> dict[Block, int]:
         """Where constants of a plan lie already, which another plan has put here."""
         places = self.places() if self._builders or self._places else {}
-        return {block: places[mark] for block, mark in contents(builder).items() if mark in places} if places else {}
+        found = contents(builder, self._hashed) if places else {}
+        return {block: places[mark] for block, mark in found.items() if mark in places}
 
     def places(self) -> Mapping[bytes, int]:
         """Addresses of constants that plans have put here, by what tells their contents apart."""
         while self._builders:
             other, _ = self._builders.pop(0)
-            for block, mark in contents(other).items():
+            for block, mark in contents(other, self._hashed).items():
                 self._places.setdefault(mark, block.address)
         return self._places
 
@@ -147,14 +151,21 @@ class KernelMemory:
         self._places.update(places)
 
 
-def contents(builder: Builder) -> dict[Block, _Mark]:
+def contents(builder: Builder, hashed: Hashed) -> dict[Block, _Mark]:
     """What tells the content of each constant apart from others: its bytes, or the steps that write it.
 
+    `hashed` keeps what was found of views of the file: plans of one model share these, and hash them once.
     Left out is what a run changes or follows sizes, and what one step reads before another one writes it anew.
     """
     marks: dict[Block, _Mark] = {}
     for block, data in (*builder.constants.items(), *builder.staged.items()):
-        marks[block] = _UNKNOWN if data is None else _digest(b"bytes", data)
+        if data is None:
+            marks[block] = _UNKNOWN
+        elif (found := hashed.get(id(data))) is not None and found[0]() is data:
+            marks[block] = found[1]
+        else:
+            marks[block] = _digest(b"bytes", data)
+            hashed[id(data)] = weakref.ref(data), marks[block]
     read: dict[Block, set[_Mark]] = {}
     for step in builder.prepare_part.steps:
         refs, targets = pointers(step), [target.block for target, _ in builder.written(step)]
