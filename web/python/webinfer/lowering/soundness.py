@@ -31,7 +31,7 @@ def named_failures(node: Node, backend: str) -> Iterator[None]:
     """
     try:
         yield
-    except (WebinferError, AskedAboutSpareError):  # whoever gave a cache room tries without
+    except (WebinferError, AskedAboutSpareError):  # the caller tries again without room for caches
         raise
     except MemoryError as error:
         told = str(error) or "no memory"
