@@ -151,11 +151,11 @@ def test_the_time_of_a_step_does_not_hold_what_a_call_takes(monkeypatch: pytest.
         call = type(kernels).run
 
         def slow(self: Any, program: int, first: int, count: int) -> None:
-            time.sleep(0.002)
+            time.sleep(0.01)
             call(self, program, first, count)
 
         monkeypatch.setattr(type(kernels), "run", slow)
-        assert max(run(session.executor.profile({"image": memoryview(IMAGE.tobytes())}, 3))) < 0.5
+        assert max(run(session.executor.profile({"image": memoryview(IMAGE.tobytes())}, 3))) < 2.5
 
 
 def test_verify_finds_no_difference_and_names_one_when_there_is() -> None:
