@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import struct
 from collections.abc import Callable
@@ -265,6 +266,42 @@ def test_columns_that_are_no_quads_are_added_up_before_attention(by_places: bool
     optimize(graph)
     assert {node.op.name for node in graph.nodes} == {*wanted}
     fused(lambda b: _attention_of_places(b, by_places, 5, 7, False), *[node.op.name for node in graph.nodes])
+
+
+def _rotations(b: Known, equal: bool, inside: bool) -> Graph:
+    """Queries and keys turned by the same angles, as in PyTorch; with `inside`, heads lie inside rows."""
+    length, width = 5, 8
+    half = b.input("angles", 1, length, width // 2)
+    other = half if equal else b.input("others", 1, length, width // 2)
+    both = b.node(mv.CONCAT, [half, other], mv.ConcatAttrs(2), "both")
+    shape = (1, length, 1, width) if inside else (1, 1, length, width)
+    cos, sin = (b.node(mv.RESHAPE, [b.one(op, both)], mv.ReshapeAttrs(shape), "wave") for op in (ew.COS, ew.SIN))
+    results = []
+    for heads in (4, 2):
+        x = b.input(f"x{heads}", *((1, length, heads, width) if inside else (1, heads, length, width)))
+        part = (*x.type.shape[:3], width // 2)
+        low, high = (
+            b.node(mv.SLICE, [x], mv.SliceAttrs((0, 0, 0, at), part, (1,) * 4), "part") for at in (0, width // 2)
+        )
+        swapped = b.node(mv.CONCAT, [b.one(ew.NEG, high), low], mv.ConcatAttrs(3), "swapped")
+        results.append(b.pair(ew.ADD, b.pair(ew.MUL, x, cos), b.pair(ew.MUL, swapped, sin), "turned"))
+    return b.output(*results)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_rotary_positions_become_one_node_and_share_their_angles(inside: bool) -> None:
+    wanted = ("concat", "cos", "reshape", "sin", "reshape", "slice", "slice", "rotate", "rotate")
+    make = functools.partial(_rotations, equal=True, inside=inside)
+    graph = make(Known())
+    optimize(graph)
+    assert sorted(node.op.name for node in graph.nodes) == sorted(wanted)
+    fused(make, *[node.op.name for node in graph.nodes])
+
+
+def test_halves_that_turn_by_other_angles_are_no_rotation() -> None:
+    graph = _rotations(Known(), equal=False, inside=False)
+    optimize(graph)
+    assert "rotate" not in {node.op.name for node in graph.nodes}
 
 
 def test_products_that_are_no_attention_stay() -> None:

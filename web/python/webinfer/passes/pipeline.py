@@ -25,6 +25,7 @@ from webinfer.rewrite.rules_attention import fuse_attention
 from webinfer.rewrite.rules_epilogues import fuse_activation, fuse_channel_pad_add, fuse_residual
 from webinfer.rewrite.rules_moves import open_moves
 from webinfer.rewrite.rules_norms import fuse_layer_norm
+from webinfer.rewrite.rules_rotary import fuse_rotary
 from webinfer.rewrite.rules_upsampling import join_uniform, sink_upsample
 from webinfer.rewrite.rules_windows import absorb_pads, merge_dilation
 
@@ -38,6 +39,7 @@ PIPELINE: tuple[Pass, ...] = (
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
     open_moves,  # before transposes: they pass slices, but not gathers
+    fuse_rotary,  # before transposes, which would turn halves of rows apart
     eliminate_transposes,
     merge_moves,
     join_suppressions,
