@@ -89,22 +89,18 @@ def test_what_is_done_before_the_page_listens_is_done_when_it_does(demo: Demo) -
     assert page.page.locator("#backends [value=webgpu]").is_checked()
 
 
-# Each change is noted when it happens: asked for now and then, a busy machine may miss all of them.
-WATCH_PROGRESS = """() => {
-  const [bar, text] = ["progress", "progress-text"].map((id) => document.getElementById(id));
-  self.seen = [];
-  const look = () => self.seen.push([bar.value, text.textContent]);
-  look();
-  const all = { subtree: true, childList: true, characterData: true, attributes: true };
-  new MutationObserver(look).observe(document.body, all);
-}"""
-
-
 def test_loading_shows_bytes_and_stages(demo: Demo) -> None:
     page = demo("?backend=wasm")
-    page.page.evaluate(WATCH_PROGRESS)
-    page.wait_for_result()
-    seen = page.page.evaluate("self.seen")
+    seen: list[tuple[float, str]] = []
+
+    def look() -> bool:
+        value, text = page.page.evaluate(
+            "[document.getElementById('progress').value, document.getElementById('progress-text').textContent]"
+        )
+        seen.append((value, text))
+        return page.result is not None
+
+    page.wait_for("result", look)
     assert any(" MB" in text for _, text in seen)
     assert max(value for value, _ in seen) > 0.5
     stages = page.page.evaluate("[...document.querySelectorAll('#stages li')].map((row) => row.textContent)")
