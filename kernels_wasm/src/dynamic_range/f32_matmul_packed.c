@@ -75,7 +75,7 @@ INLINE void multiply_row(v4f acc[NV], const float *a, const float *w, int32_t le
 }
 
 #if SIMD
-// sums += s * one step of k, of eight outputs whose weights are bytes q << 3: the upper half of a float 2 + q / 8 ends in them.
+// sums += s * one step of k, of eight outputs whose weights are bytes q << 3: upper halves of floats 2 + q / 8 have them.
 INLINE void add_step(v4f sums[NV], v4f s, v8u halves) {
   const v8u none = {0};
   const v4f left = (v4f)__builtin_shufflevector(none, halves, 0, 8, 1, 9, 2, 10, 3, 11);
@@ -89,9 +89,10 @@ INLINE void add_step(v4f sums[NV], v4f s, v8u halves) {
   (v8u)__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
 // acc += a panel of 4 bits times one row, four steps of k at a time; `totals` are the row's sums by groups. What makes a
-// weight a float, 2 + q / 8, and its zero are taken from the sum of a group: sum a (q - z) s = 8 s (sum a f - (2 + z / 8) sum a).
+// weight a float f, 2 + q / 8, and its zero are taken from the sum of a group: sum a (q - z) s is
+// 8 s (sum a f - (2 + z / 8) sum a).
 static __attribute__((noinline)) void multiply_packed(v4f acc[NV], const uint8_t *panel, const float *a,
-                                                   const float *totals, int32_t k, int32_t group) {
+                                                      const float *totals, int32_t k, int32_t group) {
   const v16u two = (v16u){0} + 0x40, mask = (v16u){0} + 0x78;
   for (; k > 0; k -= group, totals++) {
     const v4f total = v4f_load_splat(totals);

@@ -44,8 +44,7 @@ def _rotate_kernel(inputs: Sequence[TensorType], outputs: Sequence[TensorType], 
     (batches, outer, inner, width), own, turned = inputs[0].shape, inputs[1].shape[0], inputs[1].shape[3]
     n, first_axis, second_axis, size, half = sizes(batches=batches, outer=outer, inner=inner, size=width, half=turned)
     rows = first_axis if a.inner else second_axis
-    (each,) = sizes(each=0 if own == 1 else 1)  # what a batch has of the angles
-    (angles,) = sizes(angles=own)
+    angles, each = sizes(angles=own, each=0 if own == 1 else 1)  # how many, and how many of them a batch has
     x = Tensor("x", (n, first_axis, second_axis, size), Kind.NUMBER)
     cos, sin = (Tensor(name, (angles, rows, half), Kind.NUMBER) for name in ("cos", "sin"))
     b, o, k, i = axes(b=n, o=first_axis, k=second_axis, i=size)

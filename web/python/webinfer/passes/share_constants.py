@@ -54,7 +54,7 @@ def share_constants(graph: Graph) -> int:
 
 
 def _chooses(node: Node) -> bool:
-    """Whether one condition chooses between whole tensors."""
+    """Whether one condition chooses between whole tensors. Sizes that are symbols are not asked: that binds them."""
     return node.op is ew.WHERE and all(
         isinstance(size, int) and size == 1 for size in node.required_input(0).type.shape
     )

@@ -113,8 +113,9 @@ def _in_parts(match: Match) -> list[Node] | None:
     *lead, rows, columns = total.output.type.shape
     if not lead or rows == 1 or columns % 4 or rows * columns != mask.type.shape[-1]:
         return None
-    for first, second in (total.inputs, total.inputs[::-1]):
-        if _is_part(first, (*lead, rows, 1)) and _is_part(second, (*lead, 1, columns)):
+    for i in (0, 1):
+        first, second = total.required_input(i), total.required_input(1 - i)
+        if (first.type.shape, second.type.shape) == ((*lead, rows, 1), (*lead, 1, columns)):
             made = [
                 apply(mv.RESHAPE, [part], mv.ReshapeAttrs((*mask.type.shape[:3], size)), f"{node.label}/bias")
                 for part, size in ((first, rows), (second, columns))
@@ -131,9 +132,9 @@ def _grouped(match: Match) -> list[Node] | None:
     if k is None or v is None or k[1] != v[1]:
         return None
     made, shared = list[Node](), list[Value]()
-    for i, (value, _, shape) in ((1, k), (2, v)):
+    for value, _, shape in (k, v):
         if value.type.shape != shape:
-            made.append(apply(mv.RESHAPE, [value], mv.ReshapeAttrs(shape), f"{node.label}/{'qkv'[i]}"))
+            made.append(apply(mv.RESHAPE, [value], mv.ReshapeAttrs(shape), f"{node.label}/shared"))
             value = made[-1].output
         shared.append(value)
     inputs = [node.inputs[0], *shared, *node.inputs[3:]]
@@ -146,16 +147,14 @@ def _unrepeated(value: Value, heads: int, facts: Facts) -> tuple[Value, int, tup
     wide = producer_of(node.required_input(0), facts.writers, mv.EXPAND) if node and node.op is mv.RESHAPE else None
     if wide is None or wide.output.type.rank != 5:
         return None
-    one, shape, full = wide.required_input(0), wide.output.type.shape, value.type.shape
-    times, few = shape[heads + 1], shape[heads]
-    if one.type.shape != (*shape[: heads + 1], 1, *shape[heads + 2 :]):
+    source, shape = wide.required_input(0), wide.output.type.shape
+    before, (few, times), behind = shape[:heads], shape[heads : heads + 2], shape[heads + 2 :]
+    wanted = (*before, few, *behind)
+    if source.type.shape != (*before, few, 1, *behind) or value.type.shape != (*before, few * times, *behind):
         return None
-    if full != (*shape[:heads], few * times, *shape[heads + 2 :]):
-        return None
-    wanted, source = (*full[:heads], few, *full[heads + 1 :]), one
-    while source.type.shape != wanted and (before := producer_of(source, facts.writers, mv.RESHAPE)) is not None:
-        source = before.required_input(0)
-    return (source if source.type.shape == wanted else one), times, wanted
+    while source.type.shape != wanted and (node := producer_of(source, facts.writers, mv.RESHAPE)) is not None:
+        source = node.required_input(0)
+    return source, times, wanted
 
 
 def _before_reshapes(value: Value, facts: Facts) -> Node | None:
@@ -164,10 +163,6 @@ def _before_reshapes(value: Value, facts: Facts) -> Node | None:
     while node is not None and node.op is mv.RESHAPE:
         node = facts.writers.get(node.required_input(0))
     return node
-
-
-def _is_part(value: Value | None, shape: tuple[int, ...]) -> bool:
-    return value is not None and value.type.shape == shape
 
 
 def _turned_back(match: Match) -> list[Node]:

@@ -23,30 +23,29 @@ ALIKE = frozenset({ew.COS, ew.SIN, ew.LINEAR, ew.CAST, ew.MUL, mv.RESHAPE, mv.TR
 
 def _rotated(match: Match, halves: dict[Value, Value]) -> list[Node] | None:
     x, cos, sin, root = match.value("x"), match.value("cos"), match.value("sin"), match.root
-    high, low, shape = match.node("high").attrs, match.node("low").attrs, x.type.shape
+    shape = x.type.shape
     if len(shape) != 4 or root.output.type != x.type or not isinstance(shape[3], int) or shape[3] % 2:
         return None
-    half = shape[3] // 2
-    part = (*shape[:3], half)
-    fits = low == mv.SliceAttrs((0, 0, 0, 0), part, (1,) * 4) and high == mv.SliceAttrs((0, 0, 0, half), part, (1,) * 4)
+
+    def half(x: Value, at: int = 0) -> mv.SliceAttrs:
+        return mv.SliceAttrs((0, 0, 0, at), (*x.type.shape[:3], shape[3] // 2), (1,) * 4)
+
+    fits = match.node("low").attrs == half(x) and match.node("high").attrs == half(x, shape[3] // 2)
     if not fits or match.node("swapped").attrs.axis != 3 or cos.type != sin.type or cos.type.shape[3:] != shape[3:]:
         return None
-    _, outer, inner, _ = cos.type.shape
+    batches, outer, inner, _ = cos.type.shape
     is_inner = (outer, inner) != (1, shape[2])
     if is_inner and (outer, inner) != (shape[1], 1):
         return None
-    if cos.type.shape[0] not in (1, shape[0]) or not all(_has_equal_halves(one, match.facts) for one in (cos, sin)):
+    if batches not in (1, shape[0]) or not all(_has_equal_halves(wave, match.facts) for wave in (cos, sin)):
         return None
     made = list[Node]()
     for wave in (cos, sin):
         if wave not in halves:  # all layers have the same angles
-            attrs = mv.SliceAttrs((0, 0, 0, 0), (*wave.type.shape[:3], half), (1,) * 4)
-            made.append(apply(mv.SLICE, [wave], attrs, f"{root.label}/half"))
+            made.append(apply(mv.SLICE, [wave], half(wave), f"{root.label}/half"))
             halves[wave] = made[-1].output
-    turned = Node(
-        rotary.ROTATE, [x, halves[cos], halves[sin]], root.outputs, rotary.RotateAttrs(inner=is_inner), root.label
-    )
-    return [*made, turned]
+    inputs = [x, halves[cos], halves[sin]]
+    return [*made, Node(rotary.ROTATE, inputs, root.outputs, rotary.RotateAttrs(inner=is_inner), root.label)]
 
 
 def _has_equal_halves(value: Value, facts: Facts) -> bool:

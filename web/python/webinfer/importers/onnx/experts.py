@@ -92,14 +92,12 @@ def _activated(op: Operation, x: Value, linear: Value | None) -> Value:
         if linear is None:
             op.fail("swiglu without a third layer")
         return _swiglu(op, x, linear)
-    if kind != "identity":
-        x = (
-            tanh_gelu(op, x)
-            if kind == "gelu"
-            else op.unary(ew.SILU, x, 1.0)
-            if kind == "silu"
-            else op.unary(ew.RELU, x)
-        )
+    if kind == "gelu":
+        x = tanh_gelu(op, x)
+    elif kind == "silu":
+        x = op.unary(ew.SILU, x, 1.0)
+    elif kind == "relu":
+        x = op.unary(ew.RELU, x)
     return x if linear is None else op.binary(ew.MUL, x, linear)
 
 
