@@ -97,7 +97,7 @@ class Packages:
         lines = said.decode(errors="replace").strip().splitlines()
         if process.returncode == 0:
             return ""
-        return (lines[-1].removeprefix("error: ") if lines else "it ended without a message")[-300:]
+        return (lines[-1].strip().removeprefix("error: ") if lines else "it ended without a message")[-300:]
 
     def _publish(self, file: str) -> dict[str, Any]:
         """Makes a file one of the assets; the row of it that pages get."""
