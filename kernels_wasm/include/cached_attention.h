@@ -28,7 +28,7 @@
 _Static_assert(ROWS == 4, "FOR_ROWS counts to four");
 
 typedef float Weights[ROWS][KEYS];
-typedef float Sums[ROWS][ATTENTION_MAX_WIDTH + SPARE];
+typedef float Sums[ROWS][ATTENTION_CACHED_WIDTH + SPARE];
 
 // A unit: rows that share keys, and the keys that it looks at.
 typedef struct {

@@ -1,5 +1,6 @@
 // Attention: y = softmax(q kT * scale + mask) v. Keys come in blocks, and what is summed so far shrinks when a block
-// brings a larger logit, so that no row of logits is ever whole in memory.
+// brings a larger logit, so that no row of logits is ever whole in memory. With a cap, which is not 0, a scaled logit x is
+// cap * tanh(x / cap) before the mask is added.
 //
 //   q, y  [batches, heads, queries, d] and [.., e]: batch b, head h, row i from b * q_batch + h * q_head + i * q_row on
 //   k, v  [batches, heads / share, keys, d] and [.., e]: likewise; `share` heads in a row read one group
@@ -12,8 +13,8 @@
 // are no numbers is 0. Keys that a mask hides from all rows of a unit (-inf) are not read.
 // Needs: d, e <= ATTENTION_MAX_WIDTH; y overlaps nothing.
 //
-// Units: batches * heads / share * ceil(share * queries / (d and e <= ATTENTION_NARROW ? 2 * ATTENTION_ROWS
-// : ATTENTION_ROWS)).
+// Units: batches * heads / share * ceil(share * queries / rows), with 2 * ATTENTION_ROWS rows where d and e are at most
+// ATTENTION_NARROW, ATTENTION_ROWS up to ATTENTION_MIDDLE, and ATTENTION_WIDE_ROWS above.
 #include "lanes.h"
 #include "math.h"
 
@@ -23,15 +24,17 @@
 #define SPLATS(a) splat_lane(a, 0), splat_lane(a, 1), splat_lane(a, 2), splat_lane(a, 3)
 #define TALL 6   // keys, or elements of values, of a register tile; four where no more than four are left
 #define KEYS 60  // of a block: with the values of 64 elements they take 30 KB of the first cache
+#define WIDE_KEYS 12  // the same where elements are more than ATTENTION_MIDDLE: 24 take 1.05 times as long, 60 1.2 times
 #define LOWEST -3.402823466e38f
 #if !SIMD
 #undef UNROLL
 #define UNROLL NO_UNROLL
 #endif
-_Static_assert(KEYS % TALL == 0 && KEYS % 4 == 0, "rows of weights past a block");
+_Static_assert(KEYS % TALL == 0 && KEYS % 4 == 0 && WIDE_KEYS <= KEYS, "rows of weights past a block");
 #define LANES_OF(d, e) ((d) + (e) + TALL + KEYS)  // rows of eight floats that a panel has
 #define MOST_LANES (PANELS * LANES_OF(ATTENTION_NARROW, ATTENTION_NARROW))
-_Static_assert(MOST_LANES >= PANELS / 2 * LANES_OF(ATTENTION_MAX_WIDTH, ATTENTION_MAX_WIDTH), "half as many wide ones");
+_Static_assert(MOST_LANES >= PANELS / 2 * LANES_OF(ATTENTION_MIDDLE, ATTENTION_MIDDLE), "half as many wider ones");
+_Static_assert(MOST_LANES >= ATTENTION_WIDE_ROWS / SIDE * LANES_OF(ATTENTION_MAX_WIDTH, ATTENTION_MAX_WIDTH), "widest");
 
 // 2^x of x = a * log2(e) for a <= 0; 0 below 2^-100, error 2e-7. The factor 2^27 in the polynomial makes the bits of
 // the least exponent those of 0: products with weights that are next to nothing would be subnormal, and slow.
@@ -239,6 +242,13 @@ static __attribute__((noinline)) void add_mask_of_parts(Panel *p, int32_t at, in
   add_mask(p, masks, count);
 }
 
+static __attribute__((noinline)) void cap_block(Panel *p, int32_t count, float cap) {
+  for (int32_t j = 0; j < count * SIDE; j += 4) {
+    float *logits = p->weights[0] + j;
+    v4f_store(logits, v4f_tanh(v4f_load(logits) / cap) * cap);
+  }
+}
+
 INLINE void begin_panel(Panel *p, int32_t d, int32_t e, const float *const rows[SIDE], float scale) {
   for (int32_t j = 0; j < d; j += 4) {
     UNROLL for (int s = 0; s < 2; s++) {
@@ -283,9 +293,12 @@ void f32_attention(const float *restrict q, const float *restrict k, const float
                    int32_t q_head, int32_t q_row, int32_t k_batch, int32_t k_head, int32_t k_row, int32_t v_batch,
                    int32_t v_head, int32_t v_row, int32_t y_batch, int32_t y_head, int32_t y_row, int32_t mask_batch,
                    int32_t mask_head, int32_t mask_row, int32_t columns_batch, int32_t columns_head,
-                   int32_t columns_row, int32_t spread, float scale, int32_t clear_nan, int32_t begin, int32_t end) {
+                   int32_t columns_row, int32_t spread, float scale, float cap, int32_t clear_nan, int32_t begin, int32_t end) {
   (void)batches;  // the plan's bounds of y need it
-  const int32_t size = d > ATTENTION_NARROW || e > ATTENTION_NARROW ? ATTENTION_ROWS : MOST_ROWS;
+  const int32_t widest = d > e ? d : e;
+  const int32_t size = widest > ATTENTION_MIDDLE ? ATTENTION_WIDE_ROWS : widest > ATTENTION_NARROW ? ATTENTION_ROWS
+                                                                                                   : MOST_ROWS;
+  const int32_t block = widest > ATTENTION_MIDDLE ? WIDE_KEYS : KEYS;
   const int32_t rows = share * queries, blocks = (rows + size - 1) / size, groups = heads / share;
   const int32_t width = (d + 3) / 4 * 4;  // of q, which is transposed four by four
   Panel panels[PANELS];
@@ -314,12 +327,13 @@ void f32_attention(const float *restrict q, const float *restrict k, const float
       begin_panel(&panels[p], d, e, from, scale);
     }
     const int32_t mask_rows = !mask ? 0 : mask_row || (mask_head && share > 1) ? SIDE : 1;
-    for (int32_t at = 0; at < keys; at += KEYS) {
-      const int32_t count = keys - at < KEYS ? keys - at : KEYS;
+    for (int32_t at = 0; at < keys; at += block) {
+      const int32_t count = keys - at < block ? keys - at : block;
       for (int32_t p = 0; p * SIDE < some; p++) {
         panels[p].hidden = mask_rows && !columns && is_hidden(&panels[p], at, count, mask_rows);
         if (panels[p].hidden) continue;
         score_block(&panels[p], keys_of + at * k_row, k_row, count, d);
+        if (cap != 0.0f) cap_block(&panels[p], count, cap);
         if (columns) add_mask_of_parts(&panels[p], at, count, spread);
         else if (mask_rows) add_mask_of(&panels[p], at, count);
       }

@@ -7,7 +7,7 @@
 //          f32_join_parts; else step = width
 //
 // Rows that do not count become 0, all of them where the cache does not hold their positions; parts are left alone.
-// Needs: width <= ATTENTION_MAX_WIDTH, width % 4 == 0, capacity % SIDE == 0, several parts of one row only.
+// Needs: width <= ATTENTION_CACHED_WIDTH, width % 4 == 0, capacity % SIDE == 0, several parts of one row only.
 // Units: groups * ceil(rows * heads/groups / CACHED_ROWS) * parts.
 #include "cached_attention.h"
 

@@ -10,7 +10,7 @@
 
 #define BLOCK(width) (SIDE * (2 + (width)))  // of a cache, in 16 bits
 #define MOST_WEIGHT 8191
-_Static_assert(1ll * ATTENTION_CACHED_MOST * ATTENTION_CACHED_MOST * ATTENTION_MAX_WIDTH <= INT32_MAX, "32-bit sums");
+_Static_assert(1ll * ATTENTION_CACHED_MOST * ATTENTION_CACHED_MOST * ATTENTION_CACHED_WIDTH <= INT32_MAX, "32-bit sums");
 _Static_assert(1ll * ATTENTION_CACHED_MOST * MOST_WEIGHT * KEYS <= INT32_MAX, "32-bit sums");
 
 typedef int16_t Pairs[ROWS][2];  // two numbers of each row that are multiplied together
@@ -95,7 +95,7 @@ SMALL void i16_cached_attention(const float *restrict q, const int16_t *restrict
   const int32_t blocks = (rows * (heads / groups) + ROWS - 1) / ROWS, group_size = capacity / SIDE * BLOCK(width);
   const int32_t some = rows_that_count(place, y, rows, heads * width, capacity, parts);
   Weights weights;
-  Pairs from[ATTENTION_MAX_WIDTH / 2], rounded[KEYS / 2];
+  Pairs from[ATTENTION_CACHED_WIDTH / 2], rounded[KEYS / 2];
   Gathered all;
   for (int32_t i = 0; i < KEYS / 2 * ROWS * 2; i++) rounded[0][0][i] = 0;
   for (int32_t number = begin; number < end; number++) {

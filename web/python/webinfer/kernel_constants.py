@@ -38,9 +38,12 @@ ACTIVATION_GELU = 6
 ACTIVATION_GELU_TANH = 7
 
 # f32_attention.c
-ATTENTION_MAX_WIDTH = 128  # elements of a value
+ATTENTION_MAX_WIDTH = 256  # elements of a query, a key or a value
 ATTENTION_ROWS = 24  # queries of a unit: 16 to 48 are as fast while keys and values stay in the second cache
 ATTENTION_NARROW = 64  # elements of a query and a value up to which a unit has twice as many: 64 KB hold their lanes
+ATTENTION_MIDDLE = 128  # the same up to which it has ATTENTION_ROWS
+ATTENTION_WIDE_ROWS = 16  # of a unit of wider ones, whose lanes take as much
+ATTENTION_CACHED_WIDTH = 128  # elements of a head of attention over a cache
 ATTENTION_CACHED_ROWS = 4  # queries of a unit of attention over a cache
 ATTENTION_CACHED_SIDE = 8  # keys that lie side by side in a cache
 ATTENTION_CACHED_MOST = 4095  # of a cache of whole numbers: its largest one

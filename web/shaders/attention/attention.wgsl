@@ -13,6 +13,7 @@
 //   With `spread`, the mask of key i is mask[i / spread] + columns[i % spread]: no tensor of all pairs of places is made.
 //   With `cached`, q [1, Q, H, D] meets a cache: k [G, CAPACITY/8, D, 8] and v [G, CAPACITY, D]; place says the position of
 //   the first query and how many count. A query sees the keys up to its own position; y is 0 for those that do not count.
+//   With `capped`, a scaled logit x is cap * tanh(x / cap) before the mask is added.
 //   With `ahead`, values are on their way while logits are computed, and the next keys while values are summed.
 //   Loops are written out, `unroll_d` quads of a logit and `unroll_k` quads of keys at a time: places in workgroup memory
 //   are then known but for the row, and no index is checked again and again.
@@ -40,27 +41,7 @@ const LOW: f32 = -1e30; // masks of this and less hide keys from a row that has 
 const HIGH: f32 = -1e29;
 $$ endif
 
-$$ if quads
-fn quad_q(at: u32, d: u32) -> vec4<f32> { return load4_q(at / 4u + d); }
-fn quad_k(at: u32, d: u32) -> vec4<f32> { return load4_k(at / 4u + d); }
-fn quad_v(at: u32, d: u32) -> vec4<f32> { return load4_v(at / 4u + d); }
-$$ else
-fn quad_q(at: u32, d: u32) -> vec4<f32> {
-    var x: vec4<f32>;
-    for (var i = 0u; i < 4u; i++) { if (4u * d + i < params.d) { x[i] = load_q(at + 4u * d + i); } }
-    return x;
-}
-fn quad_k(at: u32, d: u32) -> vec4<f32> {
-    var x: vec4<f32>;
-    for (var i = 0u; i < 4u; i++) { if (4u * d + i < params.d) { x[i] = load_k(at + 4u * d + i); } }
-    return x;
-}
-fn quad_v(at: u32, d: u32) -> vec4<f32> {
-    var x: vec4<f32>;
-    for (var i = 0u; i < 4u; i++) { if (4u * d + i < params.e) { x[i] = load_v(at + 4u * d + i); } }
-    return x;
-}
-$$ endif
+{$ include "_quads_of_rows.wgsl" $}
 
 var<workgroup> block_q: array<array<vec4<f32>, {{ d4 + 1 - d4 % 2 }}>, ROWS>;
 var<workgroup> block_kv: array<array<vec4<f32>, WIDE>, KEYS>; // keys, then values
@@ -68,6 +49,7 @@ var<workgroup> block_p: array<array<vec4<f32>, {{ tx * quads_keys + 1 }}>, ROWS>
 var<workgroup> shared_tops: array<array<f32, TX>, ROWS>;
 
 {$ include "_mask_of_keys.wgsl" $}
+{$ include "_soft_cap.wgsl" $}
 
 // The larger one; a NaN is none.
 fn larger(a: f32, b: f32) -> f32 { return select(a, b, b > a); }
@@ -247,55 +229,7 @@ fn compute(unit: u32, local: u32) {
             }
             $$ endfor
         }
-        $$ if masked
-        $$ for i in range(per_rows)
-        $$ for j in range(quads_keys)
-        s{{ i }}_{{ j }} += {{ "m%d_%d" % (i, j) if skips else "mask_quad(at_mask%d, first + 4u * (tx + %du * TX))" % (i, j) }};
-        $$ endfor
-        $$ endfor
-        $$ endif
-
-        // The largest logit of each row. Keys behind the last one count as hidden.
-        $$ for j in range(quads_keys)
-        let key{{ j }} = vec4<u32>(first + 4u * (tx + {{ j }}u * TX)) + vec4<u32>(0u, 1u, 2u, 3u);
-        $$ endfor
-        $$ for i in range(per_rows)
-        $$ for j in range(quads_keys)
-        let seen{{ i }}_{{ j }} = key{{ j }} < vec4<u32>({{ "end" ~ i if cached else "keys" }});
-        $$ endfor
-        var own{{ i }} = LOWEST;
-        $$ for j in range(quads_keys)
-        {
-            let s = select(vec4<f32>(LOWEST), s{{ i }}_{{ j }}, seen{{ i }}_{{ j }});
-            own{{ i }} = larger(own{{ i }}, larger(larger(s.x, s.y), larger(s.z, s.w)));
-        }
-        $$ endfor
-        shared_tops[row{{ i }}][tx] = own{{ i }};
-        $$ endfor
-        workgroupBarrier();
-
-        // Weights, and values in the place of the keys.
-        $$ for i in range(per_rows)
-        {
-            var most = top{{ i }};
-            $$ for t in range(tx)
-            most = larger(most, shared_tops[row{{ i }}][{{ t }}]);
-            $$ endfor
-            let shrink = exp(top{{ i }} - most);
-            top{{ i }} = most;
-            total{{ i }} *= shrink;
-            $$ for j in range(per_values)
-            y{{ i }}_{{ j }} *= shrink;
-            $$ endfor
-            $$ for j in range(quads_keys)
-            {
-                let p = select(vec4<f32>(), exp(s{{ i }}_{{ j }} - most), seen{{ i }}_{{ j }});
-                total{{ i }} += p.x + p.y + p.z + p.w;
-                block_p[row{{ i }}][tx + {{ j }}u * TX] = p;
-            }
-            $$ endfor
-        }
-        $$ endfor
+{$ include "_softmax_of_block.wgsl" $}
         $$ for b in range(v_loads)
         $$ if not ahead
         let next_v{{ b }} = value_quad(at_v, first, local + {{ b * wg }}u, keys);
@@ -352,33 +286,5 @@ fn compute(unit: u32, local: u32) {
         workgroupBarrier();
     }
 
-    // The invocations of a row have a part of its sum of weights each.
-    $$ for i in range(per_rows)
-    shared_tops[row{{ i }}][tx] = total{{ i }};
-    $$ endfor
-    workgroupBarrier();
-    $$ for i in range(per_rows)
-    {
-        let row = first_row + row{{ i }};
-        var whole = 0.0;
-        for (var t = 0u; t < TX; t++) { whole += shared_tops[row{{ i }}][t]; }
-        let at_y = batch * params.y_batch + head * params.y_head + row * params.y_row;
-        $$ for j in range(per_values)
-        if (row < params.queries && tx + {{ j }}u * TX < E4) {
-            $$ if clear_nan
-            var result = vec4<f32>();
-            if (whole > 0.0) { result = y{{ i }}_{{ j }} / whole; }
-            $$ else
-            let result = y{{ i }}_{{ j }} / whole;
-            $$ endif
-            $$ if quads
-            store4_y(at_y / 4u + tx + {{ j }}u * TX, result);
-            $$ else
-            let e = 4u * (tx + {{ j }}u * TX);
-            for (var c = 0u; c < min(4u, params.e - e); c++) { store_y(at_y + e + c, result[c]); }
-            $$ endif
-        }
-        $$ endfor
-    }
-    $$ endfor
+{$ include "_attention_results.wgsl" $}
 }

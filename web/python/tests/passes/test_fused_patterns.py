@@ -193,7 +193,7 @@ def test_other_factors_make_no_curve(scale: float) -> None:
 
 
 def _attention(
-    b: Known, heads: int, masked: bool, turned: bool, inside: bool, clear: bool = False, scales: int = 1
+    b: Known, heads: int, masked: bool, turned: bool, inside: bool, clear: bool = False, scales: int = 1, cap: float = 0
 ) -> Graph:
     n, keys, size = 5, 7, 4
     q, k, v = (
@@ -208,6 +208,8 @@ def _attention(
     y = b.node(matmul.MATMUL, [q, k], matmul.MatmulAttrs(transpose_b=not turned), "scores")
     if scales == 1:
         y = b.pair(ew.DIV, y, 2.0)
+    if cap:
+        y = b.pair(ew.MUL, b.one(ew.TANH, b.pair(ew.DIV, y, cap)), cap)
     if masked:
         y = b.pair(ew.ADD, y, b.input("mask", 2, 1, n, keys))
     y = b.node(sm.SOFTMAX, [y], sm.SoftmaxAttrs(3), "weights")
@@ -225,6 +227,17 @@ def _attention(
 def test_attention_takes_scales_masks_and_transposes(masked: bool, turned: bool, inside: bool, scales: int) -> None:
     wanted = ("reshape", "reshape", "reshape", "attention", "reshape", "abs")
     fused(lambda b: _attention(b, 3, masked, turned, inside, scales=scales), *wanted)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_attention_caps_its_scores(masked: bool) -> None:
+    make = functools.partial(_attention, heads=3, masked=masked, turned=True, inside=True, cap=5.0)
+    fused(lambda b: make(b), "reshape", "reshape", "reshape", "attention", "reshape", "abs")
+    b = Known()
+    fuse_attention(make(b))
+    (node,) = [node for node in b.graph.nodes if node.op.name == "attention"]
+    assert (node.attrs.softcap, node.attrs.scale) == (5.0, pytest.approx(0.5))
+    assert fuse_attention(_attention(Known(), 3, masked, True, True, cap=-5.0)) == 0
 
 
 def test_attention_without_keys_gives_zeros_where_the_model_says_so() -> None:

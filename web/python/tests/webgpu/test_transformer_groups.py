@@ -17,7 +17,7 @@ from tests.webgpu.planned import shaders
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.float16 import in_float16
-from webinfer.backends.webgpu.lowerings.attention_tiles import TILES, AttentionTile, sizes_of, tuning_key
+from webinfer.backends.webgpu.lowerings.attention_tiles import TILES, WIDE_TILES, AttentionTile, sizes_of, tuning_key
 from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.backends.webgpu.tuning import shapes_of
 from webinfer.dtypes import DType
@@ -179,11 +179,14 @@ def test_a_sum_is_part_of_a_product_of_batches() -> None:
     check(c.graph())
 
 
-@pytest.mark.parametrize("tile", [tile for tile in TILES if tile.rows * tile.keys <= 2048], ids=lambda tile: tile.name)
+SMALL_TILES = [tile for tile in (*TILES, *WIDE_TILES) if tile.rows * tile.keys <= 2048]
+
+
+@pytest.mark.parametrize("tile", SMALL_TILES, ids=lambda tile: tile.name)
 def test_every_tile_of_attention_is_right_at_sizes_that_it_does_not_divide(tile: AttentionTile) -> None:
     RingTarget("webgpu").demand()
-    c = Chain(2, 37, 3, 20)
-    attrs = AttentionAttrs(0.7, (True, True, True, False))
+    c = Chain(2, 37, 3, 140 if tile.slice else 20)
+    attrs = AttentionAttrs(0.1 if tile.slice else 0.7, (True, True, True, False))
     c.op("attention", c.x, c.op("neg", c.x), c.op("square", c.x), attrs=attrs)
     graph = c.graph()
     node: Node = graph.nodes[-1]
@@ -192,6 +195,17 @@ def test_every_tile_of_attention_is_right_at_sizes_that_it_does_not_divide(tile:
     want = run(outputs_of(reference, graph, disguised(), data))
     got = run(outputs_of(webgpu, graph, disguised(), data, tuned={tuning_key(node): tile.name}))
     np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5)
+
+
+@pytest.mark.parametrize("width", [132, 160, 192, 256])
+def test_devices_of_the_least_limits_have_tiles_for_rows_of_256(width: int) -> None:
+    least = Target({**LIMITS, "maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256})
+    c = Chain(1, 512, 8, width)
+    c.op("attention", c.x, c.op("neg", c.x), c.op("square", c.x), attrs=AttentionAttrs(0.1, (True,) * 4))
+    (step,) = [step for step in make_schedule(c.graph(), least).run if step.dispatch.shader == "attention_wide"]
+    tile = next(tile for tile in WIDE_TILES if tile.name == step.dispatch.why)
+    assert tile.nbytes(sizes_of(c.graph().nodes[-1])) <= 16384
+    assert tile.tx * tile.ty >= 64, "more than a corner of a core is at work"
 
 
 def test_a_tuner_times_the_joined_product_and_the_attention() -> None:

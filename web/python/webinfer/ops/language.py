@@ -15,11 +15,11 @@ from webinfer.expr import formula as f
 from webinfer.expr.kernel import Kernel, Kind, Tensor, axes, sizes
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.lazy_dataclass import dataclass
-from webinfer.ops.attention import MAX_WIDTH
 from webinfer.ops.registry import EXACT, TRANSCENDENTAL, NoAttrs, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 MAX_ROWS = 512  # activations of a product with blocks
+MAX_HEAD = 128  # elements of a head of attention over a cache
 LANES = 8  # rows of the cache whose keys lie side by side
 MOST = 4095  # of a cache of whole numbers: a row of a head is such numbers times a scale
 SCALE = 2  # numbers of 16 bits in whose place a scale lies
@@ -265,10 +265,8 @@ def _cached(inputs: Inputs, a: CachedAttentionAttrs) -> tuple[TensorType, ...]:
     capacity = cache_sizes(values)[1]
     if kept not in CACHES:
         raise ShapeError(f"cached_attention: values {values}, needs {' or '.join(CACHES)}")
-    if width % 4 or not 0 < width <= MAX_WIDTH or capacity % LANES or not capacity or not rows:
-        raise ShapeError(
-            f"cached_attention: heads of {width}, needs 4, 8 .. {MAX_WIDTH}; capacity {capacity}, 8, 16 .."
-        )
+    if width % 4 or not 0 < width <= MAX_HEAD or capacity % LANES or not capacity or not rows:
+        raise ShapeError(f"cached_attention: heads of {width}, needs 4, 8 .. {MAX_HEAD}; capacity {capacity}, 8, 16 ..")
     if a.turned % 2 or not 0 < a.turned <= width or not math.isfinite(a.scale):
         raise ShapeError(f"cached_attention: {a.turned} of {width} elements turn, scale {a.scale}")
     shapes, row = cache_shapes(a.groups, width, capacity, kept), (rows, a.groups * width)

@@ -1,4 +1,4 @@
-"""softmax(q kT * scale + mask) v becomes one node, with the transposes before and behind it."""
+"""softmax(q kT * scale + mask) v becomes one node, with its scores' cap and the transposes around it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from webinfer.rewrite.patterns import MAX_WALK, Match, Number, Scalar, Variable,
 
 Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
 
-Q, K, V, MASK, SCALE = *map(Variable, ("q", "k", "v", "mask")), Scalar("scale")
-matmul, softmax, reshape, transpose, where, is_nan, attention = map(
-    kind, (mm.MATMUL, sm.SOFTMAX, mv.RESHAPE, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, att.ATTENTION)
+Q, K, V, MASK, SCALE, CAP = *map(Variable, ("q", "k", "v", "mask")), Scalar("scale"), Scalar("cap")
+matmul, softmax, reshape, transpose, where, is_nan, tanh, attention = map(
+    kind, (mm.MATMUL, sm.SOFTMAX, mv.RESHAPE, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, ew.TANH, att.ATTENTION)
 )
 
 
@@ -48,6 +48,8 @@ def _fits(match: Match) -> bool:
     """Whether nothing widened the scores, and the attention is not empty or wider than its kernels."""
     q, v = match.value("q").type.shape, match.value("v").type.shape
     same = match.node("scores").output.type == match.node("softmax").output.type
+    if "cap" in match.bound and (match.number("cap") <= 0 or match.node("softmax").attrs.beta != 1.0):
+        return False
     return same and max(q[-1], v[-1]) <= att.MAX_WIDTH and all((*q, *v[-2:]))
 
 
@@ -79,7 +81,9 @@ def _fused(match: Match) -> list[Node] | None:
         if mask.type.rank > len(lead) + 2 or full[-1] != keys:
             return None
         operands.append(mask if mask.type.rank == 4 else step(mv.RESHAPE, mask, mv.ReshapeAttrs(full)))
-    attrs = att.AttentionAttrs(scale, (inner[0], inner[1], inner[2], False), "weights" in match.bound)
+    cap = match.number("cap") if "cap" in match.bound else 0.0  # of scores that are products * scale / cap until then
+    lies = inner[0], inner[1], inner[2], False
+    attrs = att.AttentionAttrs(scale * (cap or 1.0), lies, "weights" in match.bound, cap)
     made.append(apply(att.ATTENTION, operands, attrs, root.label))
     if made[-1].output.type != root.output.type:
         made.append(Node(mv.RESHAPE, [made[-1].output], [], mv.ReshapeAttrs(root.output.type.shape), root.label))
@@ -186,7 +190,8 @@ def _swaps_heads(node: Node) -> bool:
     return [axis for axis in perm if axis or not alone] == ([2, 1, 3] if alone else [0, 2, 1, 3])
 
 
-SCORES = matmul(Q, K, name="scores", when=_is_plain) * SCALE
+PRODUCTS = matmul(Q, K, name="scores", when=_is_plain) * SCALE
+SCORES = PRODUCTS | tanh(PRODUCTS) * CAP
 WEIGHTS = softmax(SCORES, name="softmax", when=_is_along_keys) | softmax(
     add(SCORES, MASK), name="softmax", when=_needs_no_factor
 )

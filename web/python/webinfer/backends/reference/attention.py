@@ -26,6 +26,8 @@ def attention(inputs: Inputs, node: Node) -> list[Array]:
     )
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
     logits = a.scale * (q @ np.swapaxes(k, -1, -2))
+    if a.softcap:
+        logits = a.softcap * np.tanh(logits / a.softcap)
     if len(inputs) > 3 and inputs[3] is not None:
         logits = logits + whole_mask(wide(inputs[3]), *map(wide, map(required, inputs[4:])))
     weights = np.exp(logits - logits.max(-1, keepdims=True))

@@ -44,6 +44,7 @@ from webinfer.ops.custom import CustomOp
 
 PRODUCTS = frozenset({"conv2d", "matmul"})
 LONG = frozenset({"conv2d_tiled"})  # shaders of theirs that compile longest
+ATTENTIONS = frozenset({"attention", "attention_wide"})  # shaders that skip the room of a cache
 ALIASED_OPS = ("concat", "reshape")  # no copy where source and result lie in one owner
 
 
@@ -244,7 +245,7 @@ class _Builder:
         schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
         reads = [(s.dispatch.shader, b.source) for s in schedule.run for b in s.dispatch.bindings]
         if len(schedule.appended) < len(self._caches) or any(
-            source in self._caches and shader != "attention" for shader, source in reads
+            source in self._caches and shader not in ATTENTIONS for shader, source in reads
         ):
             raise AskedAboutSpareError
 

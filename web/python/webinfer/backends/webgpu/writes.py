@@ -68,7 +68,7 @@ EXTENTS: dict[str, Extent] = {
     "conv2d_any": _groups,
     **dict.fromkeys(("cumulative_sum", "softmax_lines", "softmax_workgroup"), _lines),
     **dict.fromkeys(("layer_norm", "round_rows", "short_softmax"), lambda p: p["rows"] * p["depth"]),
-    "attention": lambda p: p["heads"] * p["queries"] * p["e"],
+    **dict.fromkeys(("attention", "attention_wide"), lambda p: p["heads"] * p["queries"] * p["e"]),
     "block_product": lambda p: p["rows"] * p["n"],
     "block_product_row": lambda p: p["n"],
     **dict.fromkeys(("cache_rows", "cached_attention"), lambda p: p["groups"] * p["capacity"] * p["width"]),

@@ -10,7 +10,7 @@ from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.gguf.container import GgufFile
 from webinfer.lazy_dataclass import dataclass
-from webinfer.ops.attention import MAX_WIDTH
+from webinfer.ops.language import MAX_HEAD
 
 # architecture -> whether the elements of a pair that turns lie side by side
 ADJACENT = {"llama": True, "qwen2": False, "qwen3": False}
@@ -58,7 +58,7 @@ def architecture_of(file: GgufFile) -> Architecture:
         return found
 
     heads, width = size("attention.head_count"), size("embedding_length")
-    head_width = size("attention.key_length", MAX_WIDTH, max(1, width // heads))
+    head_width = size("attention.key_length", MAX_HEAD, max(1, width // heads))
     turned = size("rope.dimension_count", head_width, head_width)
     epsilon = file.fact(f"{name}.attention.layer_norm_rms_epsilon", float)
     embedding = file.tensors.get("token_embd.weight")

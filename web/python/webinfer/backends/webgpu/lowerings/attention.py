@@ -35,9 +35,10 @@ def attention_of(node: Node, inside: Mapping[int, Rows], target: Target) -> list
     s, tile, quads = sizes_of(node), choose_tile(node, target), has_quads(node)
     last = columns or mask
     variables = _of_tile(tile, s) | {
-        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan, "cached": False,
+        "quads": quads, "masked": mask is not None, "clear_nan": a.clear_nan, "capped": a.softcap > 0.0,
         "mask_quads": last is not None and last.type.shape[-1] % 4 == 0, "spread": columns is not None,
         "skips": mask is not None and columns is None and mask.type.shape[2] > 1,
+        **({} if tile.slice else {"cached": False}),
     }  # fmt: skip
     steps, bindings = dict[str, int](), []
     for i, name in enumerate(NAMES):
@@ -57,7 +58,9 @@ def attention_of(node: Node, inside: Mapping[int, Rows], target: Target) -> list
     )  # fmt: skip
     ends = (*read_given(mask=mask, columns=columns), write("y", y, single=not quads))
     groups = groups_for(s.batches * s.heads * -(-s.queries // tile.rows), target, 1)
-    return [Dispatch("attention", variables, (*bindings, *ends), (*counts, *f32(scale=a.scale)), groups, tile.name)]
+    numbers = f32(scale=a.scale, **({"cap": a.softcap} if a.softcap else {}))
+    shader = "attention_wide" if tile.slice else "attention"
+    return [Dispatch(shader, variables, (*bindings, *ends), (*counts, *numbers), groups, tile.name)]
 
 
 def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
@@ -73,7 +76,7 @@ def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
     tile = best_tile(s, target)
     variables = _of_tile(tile, s) | {
         "quads": True, "masked": False, "clear_nan": True, "mask_quads": False, "skips": False, "cached": True,
-        "spread": False,
+        "spread": False, "capped": False,
     }  # fmt: skip
     of_rows, of_cache = (0, width, a.heads * width), (0, capacity * width, width)
     steps = {f"{name}_first": 0 for name in NAMES}
@@ -90,10 +93,13 @@ def attention_over_cache(node: Node, q: Scratch, target: Target) -> Dispatch:
 
 def _of_tile(tile: AttentionTile, s: Sizes) -> dict[str, Variable]:
     unroll_d, unroll_k, ahead = tile.loops(s)
-    return {
+    variables: dict[str, Variable] = {
         "tx": tile.tx, "ty": tile.ty, "per_rows": tile.per_rows, "quads_keys": tile.quads_keys, "d4": s.d4, "e4": s.e4,
-        "unroll_d": unroll_d, "unroll_k": unroll_k, "ahead": ahead,
+        "unroll_d": unroll_d, "unroll_k": unroll_k,
     }  # fmt: skip
+    if tile.slice:
+        return variables | {"slice": tile.slice, "values": tile.values(s), "ragged": s.d4 % tile.slice > 0}
+    return variables | {"ahead": ahead}
 
 
 def _steps(name: str, lengths: Sequence[int]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from webinfer.ops.attention import by_heads
 
 MAX_TILES = 8  # that a tuner is asked to time
 MAX_SUMS = 160  # numbers that an invocation keeps in registers: logits and results
+WHOLE_QUADS = 32  # of a row; a block of longer ones does not fit into workgroup memory
 FEW_ROWS = 2
 # Products of four in the text of a loop that is written out as a whole: of more than two rows an invocation, or of few.
 # Otherwise parts of it are. More of them keep too much in registers (H100, Dawn: 1.15 to 1.35 times as slow).
@@ -24,6 +25,7 @@ LATENCIES = 1.6, 3.6  # cycles until a product, and everything else, of a workgr
 CORE_BYTES = 49_000  # of workgroup memory that a core has at work, whatever it has
 CORE_REGISTERS, SPARE_REGISTERS = 65536, 52  # of a core, and of an invocation besides sums and operands
 START_CYCLES = 5500.0
+BARRIER_CYCLES = 30.0  # of a barrier between slices
 CLASSES, LARGEST = (256,), 1024  # open sizes that share a tile: two, as each class may need a shader of its own
 
 
@@ -49,6 +51,11 @@ class Sizes:
         """Quads of a value."""
         return -(-self.width // 4)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether rows are too long to lie in workgroup memory as a whole."""
+        return max(self.d4, self.e4) > WHOLE_QUADS
+
 
 def sizes_of(node: Node) -> Sizes:
     """The sizes of an attention node."""
@@ -59,12 +66,16 @@ def sizes_of(node: Node) -> Sizes:
 
 @dataclass(frozen=True, slots=True)
 class AttentionTile:
-    """A workgroup's share: `ty` * `per_rows` queries, 4 * `tx` * `quads_keys` keys at a time, tx * ty invocations."""
+    """A workgroup's share: `ty` * `per_rows` queries, 4 * `tx` * `quads_keys` keys at a time, tx * ty invocations.
+
+    With a `slice`, as many quads of queries and keys come at a time: attention_wide.wgsl.
+    """
 
     tx: int
     ty: int
     per_rows: int
     quads_keys: int
+    slice: int = 0
 
     @property
     def rows(self) -> int:
@@ -79,19 +90,29 @@ class AttentionTile:
     @property
     def name(self) -> str:
         """The name in tunings."""
-        return f"attention_{self.rows}x{self.keys}_{self.per_rows}x{4 * self.quads_keys}"
+        kind = f"attention_wide{self.slice}" if self.slice else "attention"
+        return f"{kind}_{self.rows}x{self.keys}_{self.per_rows}x{4 * self.quads_keys}"
 
     def nbytes(self, s: Sizes) -> int:
         """Bytes of workgroup memory; rows are filled up to odd numbers of quads."""
-        widest = max(s.d4, s.e4) | 1
-        quads = self.rows * (s.d4 | 1) + self.keys * widest + self.rows * (self.tx * self.quads_keys + 1)
+        depth = self.slice or s.d4
+        keys = max(self.keys * (depth | 1), self.values(s) * (s.e4 | 1))
+        quads = self.rows * (depth | 1) + keys + self.rows * (self.tx * self.quads_keys + 1)
         return 16 * quads + 4 * self.rows * self.tx
+
+    def values(self, s: Sizes) -> int:
+        """Values that come at a time: all of a block, or as many as fit where a slice of keys was; four or more."""
+        if not self.slice:
+            return self.keys
+        room = self.keys * (self.slice | 1) // (s.e4 | 1)
+        return next((n for n in range(self.keys, 4, -4) if self.keys % n == 0 and n <= room), 4)
 
     def loops(self, s: Sizes) -> tuple[int, int, bool]:
         """Quads of a logit and quads of keys that are written out, and whether keys and values are loaded ahead."""
         most = MAX_WRITTEN[self.per_rows <= FEW_ROWS]
         found = []
-        for times, each in ((s.d4, self.quads_keys), (self.keys // 4, -(-s.e4 // self.tx))):
+        values = -(-s.e4 // self.tx)
+        for times, each in ((self.slice or s.d4, self.quads_keys), (self.values(s) // 4, values)):
             whole = 4 * self.per_rows * each * times <= most
             part = max(1, PART_WRITTEN // (4 * self.per_rows * each))
             found.append(times if whole else _divisor(times, part))
@@ -102,9 +123,10 @@ class AttentionTile:
         """Whether the device has the workgroup memory and the invocations, and registers will do."""
         sums = 4 * self.per_rows * (self.quads_keys + -(-s.e4 // self.tx))
         return (
-            self.nbytes(s) <= target.limit("maxComputeWorkgroupStorageSize")
+            s.is_wide == bool(self.slice)
+            and self.nbytes(s) <= target.limit("maxComputeWorkgroupStorageSize")
             and self.tx * self.ty <= target.limit("maxComputeInvocationsPerWorkgroup")
-            and (sums <= MAX_SUMS or self == TILES[-1])
+            and (sums <= MAX_SUMS or self in LAST)
         )
 
     def cycles(self, s: Sizes, cores: int) -> float:
@@ -112,8 +134,12 @@ class AttentionTile:
         values, invocations = -(-s.e4 // self.tx), self.tx * self.ty
         products = self.per_rows * (16 * self.quads_keys * s.d4 + 4 * values * self.keys)
         loads = s.d4 * (self.per_rows + 4 * self.quads_keys) + self.keys // 4 * (self.per_rows + 4 * values)
-        rest = self.per_rows * (3 * self.tx + 30 * self.quads_keys + 4 * values + 10)
+        rest: float = self.per_rows * (3 * self.tx + 30 * self.quads_keys + 4 * values + 10)
         rest += 8 * self.keys * (s.d4 + s.e4) // invocations
+        if self.slice:
+            rest += 8 * self.rows * s.d4 // invocations + BARRIER_CYCLES * (
+                2 * -(-s.d4 // self.slice) + 2 * self.keys // self.values(s)
+            )
         warps = -(-invocations // 32)
         registers = min(255, 4 * self.per_rows * (self.quads_keys + values + 1) + 16 + SPARE_REGISTERS)
         resident = min(CORE_BYTES // (self.nbytes(s) + 1024), CORE_REGISTERS // (32 * warps * registers), 32)
@@ -139,7 +165,17 @@ TILES = tuple(
         (4, 8, 1, 1), (2, 4, 1, 1),
     )
 )  # fmt: skip
-BY_NAME = {tile.name: tile for tile in TILES}
+WIDE_TILES = tuple(
+    AttentionTile(*numbers)
+    for numbers in (
+        (8, 16, 2, 1, 8), (8, 16, 2, 1, 16), (8, 8, 4, 1, 8), (8, 8, 4, 1, 16), (16, 8, 4, 1, 8), (16, 8, 4, 1, 16),
+        (16, 8, 2, 1, 4), (16, 8, 2, 1, 8), (16, 8, 2, 1, 16), (16, 16, 2, 1, 8), (16, 16, 3, 1, 8), (16, 16, 4, 1, 8),
+        (16, 8, 1, 1, 4), (16, 8, 1, 1, 8), (16, 4, 1, 1, 8), (16, 4, 1, 1, 16), (8, 8, 2, 1, 16), (8, 8, 1, 1, 16),
+        (16, 2, 1, 1, 8), (8, 8, 1, 1, 8),
+    )
+)  # fmt: skip
+LAST = TILES[-1], WIDE_TILES[-1]  # which every device runs
+BY_NAME = {tile.name: tile for tile in (*TILES, *WIDE_TILES)}
 
 
 def tuning_key(node: Node) -> str:
@@ -173,7 +209,9 @@ def best_tile(s: Sizes, target: Target) -> AttentionTile:
 
 
 def _ranked(s: Sizes, target: Target) -> list[AttentionTile]:
-    return sorted((tile for tile in TILES if tile.fits(s, target)), key=lambda tile: tile.cycles(s, target.cores))
+    return sorted(
+        (tile for tile in BY_NAME.values() if tile.fits(s, target)), key=lambda tile: tile.cycles(s, target.cores)
+    )
 
 
 def choose_tile(node: Node, target: Target) -> AttentionTile:
