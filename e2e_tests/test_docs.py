@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page
+from tests.docs.pages import blocks_of
 
 from build_scripts.paths import WEB
+from build_scripts.site.export import export
 from e2e_tests.pages import DemoPage
 from e2e_tests.test_layout import RATIO
+from webinfer.testing import WebinferPage, served
 
 Docs = Callable[..., Page]
 FIRST = "Introduction"
@@ -124,6 +130,20 @@ def test_the_example_of_a_page_runs_as_it_stands(browser: Browser, address: str)
     assert said == "regressors (1, 896, 16), classificators (1, 896, 1)"
     assert not [complaint for complaint in page.complaints if "favicon" not in complaint]
     page.close()
+
+
+def test_the_example_of_a_test_tests_a_page(
+    page: Page, photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = [block for block in blocks_of(WEB / "docs/ci.md") if block.kind == "python page"]
+    names: dict[str, Any] = {}
+    exec(block.text, names)
+    with Image.open(photo) as picture:
+        picture.convert("RGB").save(tmp_path / "photo.jpg")
+    monkeypatch.chdir(tmp_path)
+    export(tmp_path / "site", None, True)
+    with served(tmp_path / "site") as address:
+        names["test_faces"](WebinferPage(page, address))
 
 
 def test_the_search_finds_a_passage_and_leads_there(docs: Docs) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 from playwright.sync_api import Browser
+from tests.docs.pages import blocks_of
 
+from build_scripts.paths import WEB
 from e2e_tests.pages import DemoPage
 from e2e_tests.test_gpu_buffers import in_worker
 
@@ -146,3 +149,15 @@ def test_frames_are_painted_as_their_masks_say_and_nothing_is_read_back(
     assert worker.evaluate("[self.testCounts.mapAsync ?? 0, pyodide.runPython('EngineWorker.frames')]") == [0, before]
     assert page.page.evaluate(PIXEL, [0.3, 0.04])[:3] == [255, 0, 0]
     assert count == 1
+
+
+def test_the_example_in_the_documentation_paints_a_frame(demo: Demo, browser_with_frames_on_the_gpu: Browser) -> None:
+    (block,) = [block for block in blocks_of(WEB / "docs/using.md") if block.kind == "python page"]
+    page = demo("?backend=webgpu", path="/segmentation", browser=browser_with_frames_on_the_gpu)
+    page.wait_for_result()
+    page.worker.evaluate(SOURCES, page.page.evaluate("document.getElementById('sample').src"))
+    example = textwrap.indent(block.text, "    ")
+    code = (
+        f"async def test():\n    frame, picture = js.testFrame(), None\n{example}\n    return picture and picture.width"
+    )
+    assert in_worker(page, code) in (None, 200)  # None while the shader that takes frames is being compiled

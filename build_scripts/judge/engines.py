@@ -1,4 +1,4 @@
-"""`judge engines`: the tests of `webinfer.scale` with Ray, Dask and Spark, in an environment of their own.
+"""`judge engines`: `webinfer.scale` and its documentation with Ray, Dask and Spark, in an environment of their own.
 
 The tests that other machines skip for want of an engine run here: equal rows, the same bytes from each engine, workers
 and drivers that are killed. `--beside` compares the speed of one Ray pipeline with ours and with ONNX Runtime.
@@ -18,7 +18,7 @@ from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
 ENVIRONMENT = BUILD / "engines" / "environment"
-TESTS = ENGINE.parent / "tests" / "scale"
+TESTS = [str(ENGINE.parent / "tests" / name) for name in ("scale", "docs/test_given.py")]
 BESIDE = Path(__file__).with_name("ray_beside.py")
 LIMIT_S = 3600
 TEST_LIMIT_S = 1200  # with two busy cores a session of Spark needs a minute to begin, and a test of it four
@@ -38,7 +38,7 @@ def run(argv: list[str]) -> int:
         run_steps([environment_step("engines", "install Ray, Dask and Spark apart", ENVIRONMENT, requirements)])
     if options.beside is None and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise BuildError("Spark needs Java, which is not installed: apt-get install default-jre-headless")
-    what = ["-m", "pytest", "-q", "-o", f"faulthandler_timeout={TEST_LIMIT_S}", str(TESTS), *options.tests]
+    what = ["-m", "pytest", "-q", "-o", f"faulthandler_timeout={TEST_LIMIT_S}", *TESTS, *options.tests]
     if options.beside is not None:
         what = [str(BESIDE), str(options.beside), str(options.rows)]
     command = [str(options.python or python_of(ENVIRONMENT)), *what]

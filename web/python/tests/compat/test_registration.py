@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.compat.without_onnxruntime import link_engine
 
 from webinfer import compat
 from webinfer.errors import InputError
-
-ENGINE = Path(__file__).parents[2]
-NEEDED = ("jinja2", "markupsafe", "wasmtime", "numpy", "numpy.libs")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with the engine and what it needs, and no onnxruntime beside it."""
     folder = tmp_path_factory.mktemp("packages")
-    (folder / "webinfer").symlink_to(ENGINE / "webinfer")
-    for name in NEEDED:
-        spec = importlib.util.find_spec(name.partition(".")[0])
-        if spec is None:
-            pytest.skip(f"{name} is not installed")
-        source = Path(spec.origin).parent.parent / name
-        if source.exists():
-            (folder / name).symlink_to(source)
+    link_engine(folder)
     return folder
 
 

@@ -5,18 +5,22 @@ Each is entered before its block and left behind it; there it asserts what the b
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.compat.without_onnxruntime import link_engine
 from tests.docs.pages import ROOT
 from tests.host.hub_server import served_hub
 from tests.importers.gguf_writer import tiny_decoder
@@ -26,9 +30,12 @@ from tests.language.test_language import FACTS, WORDS
 
 import webinfer
 import webinfer.compat.onnxruntime
+from webinfer.models.registry import MODELS
 
 Names = dict[str, Any]
-Given = Callable[[str], AbstractAsyncContextManager[Names]]
+# Yields the names that a block finds, or None if it ran already, in a process of its own.
+Given = Callable[[str], AbstractAsyncContextManager[Names | None]]
+ELSEWHERE = "elsewhere"  # among the names: texts of the block, and what stands for them here
 CHAT = [{"role": "user", "content": "a"}]
 
 
@@ -48,9 +55,9 @@ def onnx_file(
     return bytes(made.SerializeToString())
 
 
-def doubled(width: int = 3) -> bytes:
+def doubled(width: int = 3, rows: int | str = "n", x: str = "x") -> bytes:
     """y = 2 x for rows of numbers."""
-    return onnx_file([["Mul", ["x", "two"], ["y"]]], {"x": ("FLOAT", ["n", width])}, {"two": np.float32([2])})
+    return onnx_file([["Mul", [x, "two"], ["y"]]], {x: ("FLOAT", [rows, width])}, {"two": np.float32([2])})
 
 
 @asynccontextmanager
@@ -82,27 +89,13 @@ async def hub(text: str) -> AsyncIterator[Names]:
         patch.setenv("HF_ENDPOINT", served.address)
         patch.setenv("WEBINFER_CACHE", str(Path("cache").absolute()))
         served.files = {"owner/name/onnx/model.onnx": doubled()}
-        names: Names = {"webinfer": Elsewhere({"https://example.org": f"{served.address}/bytes/owner/name/onnx"})}
+        names: Names = {"webinfer": webinfer}
+        names[ELSEWHERE] = {"https://example.org": f"{served.address}/bytes/owner/name/onnx"}
         yield names
         assert [info.name for info in names["session"].inputs] == ["x"]
         served.files = {"owner/name/a-Q4_K_M.gguf": tiny_decoder(tokens=WORDS, more=FACTS, context=96)}
         async with await names["chat"] as generator:
             assert isinstance(await generator.run(CHAT, max_tokens=3), str)
-
-
-class Elsewhere:
-    """webinfer, with addresses of sites taken from this machine."""
-
-    def __init__(self, sites: Mapping[str, str]) -> None:
-        self._sites = sites
-
-    async def load(self, model: str, **options: Any) -> Any:
-        for site, place in self._sites.items():
-            model = model.replace(site, place)
-        return await webinfer.load(model, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(webinfer, name)
 
 
 @asynccontextmanager
@@ -206,7 +199,70 @@ async def wsgi(text: str) -> AsyncIterator[Names]:
     names["session"].close()
 
 
+@asynccontextmanager
+async def chat(text: str) -> AsyncIterator[Names]:
+    """A language model of a few kilobytes under the name of the one that the block opens."""
+    row, data = MODELS["smollm2-135m"], tiny_decoder(tokens=WORDS, more=FACTS, context=4096)
+    Path("models").mkdir()
+    Path("models", row.file).write_bytes(data)
+    printed: list[str] = []
+    names: Names = {"print": lambda piece, end: printed.append(piece)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEBINFER_MODELS", str(Path("models").absolute()))
+        patch.setitem(MODELS, row.name, replace(row, sha256=hashlib.sha256(data).hexdigest()))
+        yield names
+    assert printed
+
+
+@asynccontextmanager
+async def exporters(text: str) -> AsyncIterator[Names]:
+    """A module, a pipeline and a network, with stand-ins for the libraries that export them."""
+    onnx = pytest.importorskip("onnx")
+
+    def export(module: Any, given: Any, file: Any, **options: Any) -> None:
+        file.write(doubled())
+
+    class Module:
+        training = False
+
+        def __call__(self, *given: Any) -> None:
+            assert given == ("sample",)
+
+        def eval(self) -> None: ...
+
+        def train(self, mode: bool) -> None: ...
+
+    class Network:
+        def export(self, path: str, **options: Any) -> None:
+            Path(path).write_bytes(doubled())
+
+    torch = types.SimpleNamespace(no_grad=nullcontext, onnx=types.SimpleNamespace(export=export))
+    skl2onnx = types.SimpleNamespace(to_onnx=lambda *given, **options: onnx.load_from_string(doubled()))
+    names: Names = {"webinfer": webinfer, "module": Module(), "sample": "sample", "network": Network()}
+    names |= {"pipeline": types.SimpleNamespace(), "table": np.ones((2, 3), np.float32)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, library in {"torch": torch, "skl2onnx": skl2onnx, "keras": types.ModuleType("keras")}.items():
+            patch.setitem(sys.modules, name, library)
+        yield names
+    with names["session"] as session:
+        assert session.run(np.ones((1, 3), np.float32))["y"].tolist() == [2, 2, 2]
+    assert Path("model.onnx").read_bytes() == doubled()
+
+
+@asynccontextmanager
+async def package(text: str) -> AsyncIterator[None]:
+    """A package that imports onnxruntime, where that is not installed: in a Python of its own."""
+    folder = Path("packages").absolute()
+    link_engine(folder)
+    (folder / "magika.py").write_text("import onnxruntime\n\nprint(onnxruntime.InferenceSession.__module__)\n")
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{text}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("webinfer.compat.onnxruntime"), done.stderr
+    yield None
+
+
 GIVEN: dict[str, Given] = {
     "sentences": sentences, "hub": hub, "decoder": decoder, "picture": picture, "labels": labels,
-    "language": language, "threads": threads, "pool": pool, "wsgi": wsgi,
+    "language": language, "threads": threads, "pool": pool, "wsgi": wsgi, "chat": chat, "exporters": exporters,
+    "package": package,
 }  # fmt: skip

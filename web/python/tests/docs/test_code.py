@@ -6,7 +6,7 @@ The mark of a fenced block says what it is:
 - `python add PATH` are lines at the end of a file that is there, `python add PATH in TABLE` lines of a table in it;
 - `python given NAME` is run by test_given.py, with the files and names of the text around it, which given.py makes;
 - `console run` are commands and what they print;
-- the rest is only shown.
+- the rest is only shown here: `SHOWN` says what runs it, or why nothing does. Plain `python` is not among it.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ from webinfer.cli import main
 from webinfer.importers import formats
 from webinfer.ops.custom import BY_CODE, CUSTOM
 
-# e2e_tests/test_docs.py runs pages, `judge compat-matrix` those of guests, server/tests/test_reverse_proxy.py nginx
+# What this module does not run: what runs it, or why nothing does.
 SHOWN = {
-    "console",
-    "python",
-    "text",
-    "toml",
-    "yaml",
-    "wgsl",
-    "c",
-    "sh",
-    "nginx",
-    "javascript",
-    "html page",
-    "html guest",
-    "html pyscript",
-    "python marimo",
+    "python page": "e2e_tests/test_docs.py and test_gpu_masks.py, in a page",
+    "python marimo": "`judge compat-matrix`, in marimo's page",
+    "python pyodide": "nothing: installs from the reader's site, as `judge compat-matrix` does in JupyterLite",
+    "html page": "e2e_tests/test_docs.py",
+    "html guest": "`judge compat-matrix`",
+    "html pyscript": "`judge compat-matrix`",
+    "nginx": "server/tests/test_reverse_proxy.py, where nginx is installed",
+    "console": "nothing: installs, serves until it is ended, or takes files of the reader",
+    "sh": "nothing: the same; test_names.py checks its verbs",
+    "javascript": "nothing: parts of a reader's own page",
+    "yaml": "nothing: runs at a host for workflows",
+    "toml": "nothing: settings",
+    "text": "nothing: not a program",
 }
 RUN = {"python run", "text output", "console run"}
 PROGRAMS = [page for page in PAGES if any(block.kind == "python run" for block in blocks_of(page))]
@@ -76,10 +75,14 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     kinds = {
         block.kind for block in blocks if not block.kind.startswith(("python file ", "python add ", "python given "))
     }
-    assert kinds <= SHOWN | RUN
+    assert kinds <= SHOWN.keys() | RUN
     for before, block in itertools.pairwise([None, *blocks]):
         assert block is not None
         assert block.kind != "text output" or (before and before.kind == "python run"), f"{page.name}:{block.line}"
+
+
+def test_everything_that_is_shown_is_somewhere() -> None:
+    assert SHOWN.keys() <= {block.kind for page in PAGES for block in blocks_of(page)}
 
 
 @pytest.mark.usefixtures("engine_as_before")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.docs.given import GIVEN
+from tests.docs.engine_blocks import ENGINES
+from tests.docs.given import ELSEWHERE, GIVEN
+from tests.docs.lab_blocks import LAB
 from tests.docs.pages import PAGES, Block, blocks_of, run_python
+from tests.docs.task_blocks import TASKS
 from tests.ops.case_graphs import run
 
 START = "python given "
+PREPARED = {**GIVEN, **TASKS, **LAB, **ENGINES}
 SHOWN = [(page, block) for page in PAGES for block in blocks_of(page) if block.kind.startswith(START)]
 
 
@@ -18,11 +23,15 @@ def test_a_shown_block_runs(page: Path, block: Block, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
 
     async def whole() -> None:
-        async with GIVEN[block.kind.removeprefix(START)](block.text) as names:
-            await run_python(page, block, names)
+        async with PREPARED[block.kind.removeprefix(START)](block.text) as names:
+            if names is not None:
+                text = block.text
+                for shown, here in names.pop(ELSEWHERE, {}).items():
+                    text = text.replace(shown, here)
+                await run_python(page, replace(block, text=text), names)
 
     run(whole())
 
 
 def test_every_preparation_has_a_block() -> None:
-    assert {block.kind.removeprefix(START) for _, block in SHOWN} == set(GIVEN)
+    assert {block.kind.removeprefix(START) for _, block in SHOWN} == set(PREPARED)
