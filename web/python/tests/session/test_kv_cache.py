@@ -117,6 +117,51 @@ def test_a_decode_loop_feeds_tokens_only(
             np.testing.assert_allclose(cache.tensors()[pasts[0]].numpy(), now[0], atol=1e-5)
 
 
+WINDOW = 5
+
+
+def _windowed(names: tuple[str, str], before: bool) -> bytes:
+    """The caches cut to their last rows, as PyTorch exports layers with a window."""
+    model = onnx.load_from_string(decoder_file(NAMES[0], names))
+    constants = {"from": [-WINDOW], "end": [2**63 - 1], "axis": [2], "step": [1]}
+    model.graph.initializer.extend(numpy_helper.from_array(np.array(a), n) for n, a in constants.items())
+    nodes = list(model.graph.node)
+    for past, present in zip(NAMES[0], names, strict=True):
+        at, join = next((i, node) for i, node in enumerate(nodes) if present in node.output)
+        for node in nodes:
+            node.input[:] = [f"{present}_all" if name == present else name for name in node.input]
+        join.output[0] = f"{present}_all"
+        nodes.insert(at + 1, helper.make_node("Slice", [f"{present}_all", *constants], [present]))
+        if before:
+            nodes.insert(at, helper.make_node("Slice", [past, *constants], [f"{past}_last"]))
+            join.input[0] = f"{past}_last"
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_a_cache_may_be_cut_to_a_window(backend: str, before: bool) -> None:
+    data = _windowed(ODD[1], before)
+    judge, plans = judge_of(data), list[int]()
+    with webinfer.load_sync(data, backend=backend) as session:
+        cache = session.kv_cache()
+        assert cache.names == dict(zip(NAMES[0], ODD[1], strict=True))
+        held = dict.fromkeys(NAMES[0], np.zeros((1, HEADS, 0, WIDTH), "f4"))
+        for n in (3, *[1] * 9, 7, 1, 1):
+            ids = DRAW.integers(0, WORDS, (1, n))
+            logits, *now = judge.run(None, {"input_ids": ids, **held})
+            held = dict(zip(NAMES[0], now, strict=True))
+            found = session.run({"input_ids": ids}, kv_cache=cache)
+            np.testing.assert_allclose(found["logits"].numpy(), logits, rtol=1e-5, atol=1e-4)
+            assert cache.length == now[0].shape[2] <= WINDOW
+            plans.append(id(session.executor))
+        assert len(set(plans[3:10])) == 1, "tokens of a full window have one plan"
+        (graph,) = session.graphs()
+        assert not [node for node in graph.nodes if node.op.name == "transpose" and node.inputs[0] in graph.inputs]
+
+
 def test_two_caches_are_two_sequences() -> None:
     data = decoder_file()
     judge = judge_of(data)
@@ -173,6 +218,20 @@ def test_inputs_that_follow_from_the_length_may_be_left_out() -> None:
     assert cache.feed({"input_ids": np.zeros((2, 1), np.int64), "attention_mask": mine})["attention_mask"] is mine
     assert cache.take({"present": Tensor(b"", (2, 2, 0, 4), DType.FLOAT32)}) == {}  # of a branch that was not taken
     assert cache.length == 5
+
+
+def test_positions_go_on_where_all_layers_have_a_window() -> None:
+    kinds = {"input_ids": DType.INT64, "position_ids": DType.INT64, "past": DType.FLOAT32}
+    shapes: dict[str, Any] = {"input_ids": ("b", "n"), "position_ids": ("b", "n"), "past": (1, 1, "p", 2)}
+    infos = [TensorInfo(name, kind, shapes[name], None) for name, kind in kinds.items()]
+    cache = KvCache("m", Caches((CacheRow("past", "present", 2),), shapes), infos, [])
+    for n, before, kept in ((3, 0, 3), (2, 3, 4), (1, 5, 4), (1, 6, 4)):
+        fed = cache.feed({"input_ids": np.zeros((1, n), np.int64)})
+        assert fed["position_ids"].tolist() == [*range(before, before + n)]
+        cache.take({"present": Tensor(bytes(8 * kept), (1, 1, kept, 2), DType.FLOAT32)})
+        assert cache.length == kept
+    cache.reset()
+    assert cache.feed({"input_ids": np.zeros((1, 2), np.int64)})["position_ids"].tolist() == [0, 1]
 
 
 def test_what_has_no_cache_is_named() -> None:

@@ -43,6 +43,7 @@ class KvCache:
                 f"{', '.join(self._types)}, its outputs {', '.join(info.name for info in outputs)}"
             )
         self._values: dict[str, StateInput] = {}
+        self._seen = self._new = 0  # tokens of the runs before, and of this one, where an input says them
 
     @property
     def names(self) -> dict[str, str]:
@@ -51,11 +52,12 @@ class KvCache:
 
     @property
     def length(self) -> int:
-        """How many tokens the cache holds; 0 before the first run, and of a cache whose sizes stay."""
-        for row in self._rows:
-            if row.axis is not None and row.input in self._values:
-                return self._values[row.input].shape[row.axis]
-        return 0
+        """How many tokens the cache holds; 0 before the first run, and of a cache whose sizes stay.
+
+        Layers with a window may hold fewer than others, which count.
+        """
+        grows = [row for row in self._rows if row.axis is not None and row.input in self._values]
+        return max((self._values[row.input].shape[row.axis or 0] for row in grows), default=0)
 
     def tensors(self) -> dict[str, Tensor]:
         """What the next run is fed, by input; nothing before the first run.
@@ -75,7 +77,7 @@ class KvCache:
         """Forgets everything: the next run begins with an empty past."""
         for state in self._values.values():
             state.close()
-        self._values = {}
+        self._values, self._seen, self._new = {}, 0, 0
 
     def feed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs with the caches, and with what follows from their length.
@@ -95,6 +97,7 @@ class KvCache:
     def take(self, results: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The results without the caches, which are kept; an empty one, as of a branch not taken, changes nothing."""
         left = dict(results)
+        self._seen, self._new = self._seen + self._new, 0
         for row in self._rows:
             found: Any = left.pop(row.output)
             if isinstance(found, StateInput):
@@ -134,7 +137,8 @@ class KvCache:
         shape = next((fed[name].shape for name in TOKENS if hasattr(fed.get(name), "shape")), None)
         if shape is None or len(shape) < 2:
             return {}
-        (batch, new), past = map(int, shape[:2]), self.length
+        (batch, new), past = map(int, shape[:2]), max(self.length, self._seen)  # all layers may have a window
+        self._new = new
         numbers = {
             "attention_mask": ((batch, past + new), [1] * (batch * (past + new))),
             "position_ids": ((batch, new), [*range(past, past + new)] * batch),

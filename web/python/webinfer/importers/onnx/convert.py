@@ -55,7 +55,13 @@ def read_onnx(
              with a known_values, DataDependentValue
     """
     model = _file(data, name, known_values)
-    context = Context(model, GraphWriter(name, floats=True, known_values=known_values), external or {}, _run)
+    context = Context(
+        model,
+        GraphWriter(name, floats=True, known_values=known_values),
+        external or {},
+        _run,
+        given_out=_given_out(model.graph),
+    )
     problems = Problems(context.guessed)
     version = model.opsets.get("", 0)
     if model.opsets and "" in model.opsets and not OLDEST <= version <= NEWEST:
@@ -65,6 +71,13 @@ def read_onnx(
     _add_constants(context, model.graph, scope, problems)
     _add_inputs(context, shapes, scope, problems)
     return _converted(context, scope, problems, 0)
+
+
+def _given_out(graph: GraphInfo) -> frozenset[str]:
+    """The names of the results, and of the values that results are slices of."""
+    results = {info.name for info in graph.outputs}
+    parts = (node for node in graph.nodes if node.op == "Slice" and node.inputs and node.outputs)
+    return frozenset(results | {node.inputs[0] for node in parts if node.outputs[0] in results})
 
 
 def _file(data: memoryview, name: str, known_values: KnownValues | None) -> ModelInfo:

@@ -114,9 +114,17 @@ def _concat(op: Operation) -> Value:
 
 
 def _continues_an_input(op: Operation, parts: Sequence[Arranged]) -> bool:
-    """Whether an input with something behind it is given out: a cache, which is long, and lies as the file says."""
-    past, given_out = parts[0].value, (info.name for info in op.context.model.graph.outputs)
-    return past in op.writer.graph.inputs and op.outputs[0] in given_out
+    """Whether an input with something behind it is given out: a cache, which is long, and lies as the file says.
+
+    Of both, layers with a window may take the last rows only.
+    """
+    past, written = parts[0].value, op.writer.graph
+    if op.outputs[0] not in op.context.given_out:
+        return False
+    if past in written.inputs:
+        return True
+    cut = next((node for node in reversed(written.nodes) if past in node.outputs), None)
+    return cut is not None and cut.op is mv.SLICE and cut.inputs[0] in written.inputs
 
 
 def _slice(op: Operation) -> Value:

@@ -33,6 +33,7 @@ class Context:
     external: External
     run: Callable[[Context, GraphInfo, Scope, Attributes, str], list[Value]]
     guessed: set[int | str] = field(default_factory=set)  # names of values that could not be made
+    given_out: frozenset[str] = frozenset()  # names of the model's results, and of what they are parts of
 
     def copied(self, writer: GraphWriter) -> Context:
         """The same file, written by another writer."""
