@@ -319,6 +319,30 @@ def scaled() -> bytes:
     return saved(nodes, {"x": [1, 3, "h", "w"]}, ["y"], factors=factors, lead=np.array([1, 3]))
 
 
+def test_a_one_hot_of_known_positions_is_known() -> None:
+    """As PyTorch writes how often `repeat_interleave` repeats along each axis: experts of mixtures in TorchScript."""
+    nodes = [
+        helper.make_node("OneHot", ["axis", "rank", "once_or_twice"], ["hot"]),
+        helper.make_node("Reshape", ["hot", "flat"], ["repeats"]),
+        helper.make_node("Tile", ["x", "repeats"], ["y"]),
+    ]
+    constants = {
+        "axis": np.array([-1]),
+        "rank": np.array([2]),
+        "once_or_twice": np.array([1, 2]),
+        "flat": np.array([2]),
+    }
+
+    async def work(session: webinfer.Session) -> None:
+        for n in (3, 5, 8):
+            x = DRAW.normal(size=(n, 3)).astype("f4")
+            np.testing.assert_array_equal((await session.run({"x": x}))["y"].numpy(), np.tile(x, (1, 2)))
+            assert isinstance(session.executor, BindableExecutor) == (n != 3)
+        assert regimes(session) == 1
+
+    with_session(work, saved(nodes, {"x": ["n", 3]}, ["y"], **constants), threads=1)
+
+
 def test_sizes_that_are_computed_as_real_numbers_stay_symbols() -> None:
     async def work(session: webinfer.Session) -> None:
         for height, width in ((8, 9), (10, 7), (12, 33), (31, 6)):

@@ -180,6 +180,9 @@ def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None
             return None
         spread = [_spread(value, y.shape) for value in inputs]
         return [_ELEMENTWISE[name](*operands) for operands in zip(*spread, strict=True)]
+    if name == "clamp":
+        low, high = int(node.attrs.a), int(node.attrs.b)
+        return [min(max(n, low), high) for n in inputs[0].numbers()]
     if name in _REDUCTIONS:
         return _reduce(_REDUCTIONS[name], inputs[0], node.attrs.axes, y)
     if name == "gather":
