@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from tests.importers.contributed_runs import RUNS as CONTRIBUTED
 from tests.importers.int8_range import int8_ends
 from tests.importers.learned_runs import RUNS as LEARNED
@@ -227,6 +227,8 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         np.array([7, 0, 3]), _real(9, 2)], [], {"block_size": 16, "bits": 8}),
     "means of windows beyond the end, which count padding of 0": ("AveragePool", [_real(1, 2, 3, 2)], [],
         {"kernel_shape": [7, 4], "strides": [7, 4], "ceil_mode": 1, "count_include_pad": 1}),
+    "means of windows beyond the padding, which counts": ("AveragePool", [_real(1, 2, 2, 3)], [],
+        {"kernel_shape": [5, 3], "strides": [2, 2], "pads": [1, 1, 1, 0], "ceil_mode": 1, "count_include_pad": 1}),
     "attention, products before they are capped": ("Attention", [_real(1, 2, 3, 4), _real(1, 2, 5, 4),
         _real(1, 2, 5, 4), _real(3, 5)], [], {"softcap": 1.1, "qk_matmul_output_mode": 0}),
     **CONTRIBUTED,
@@ -361,14 +363,28 @@ def test_operators_compute_what_their_runtime_does(backend: str, cases: list[Cas
     assert [row["case"] + ": " + row["why"] for row in rows if row["verdict"] != "right"] == []
 
 
-def test_hardmax_of_old_files_takes_all_axes_from_one_on_as_a_row() -> None:
-    node = helper.make_node("Hardmax", ["x"], ["y"], axis=1)
-    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3, 4)), helper.make_empty_tensor_value_info("y")]
+def _old_file(node: NodeProto, x: Any) -> tuple[str, Any]:
+    """What is wrong with the node of a file of opset 11 on the reference, and what ONNX Runtime makes of it."""
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape), helper.make_empty_tensor_value_info("y")]
     graph = helper.make_graph([node], "old", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
-    x = {"x": _real(2, 3, 4)}
-    want = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
-    case = Case("old", "Hardmax", model, x, {"y": want[0]}, 0, 0)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (want,) = session.run(None, {"x": x})
+    case = Case("old", node.op_type, model, {"x": x}, {"y": want}, 1e-6, 0)
     (row,) = asyncio.run(judge(NativeHost(), "reference", read_all([case])))
-    assert row["why"] == ""
-    assert want[0].sum() == 2
+    return row["why"], want
+
+
+def test_hardmax_of_old_files_takes_all_axes_from_one_on_as_a_row() -> None:
+    why, want = _old_file(helper.make_node("Hardmax", ["x"], ["y"], axis=1), _real(2, 3, 4))
+    assert why == ""
+    assert want.sum() == 2
+
+
+@pytest.mark.parametrize("pads", [[0, 0], [0, 1]])
+def test_means_of_old_files_count_all_of_a_window_that_is_larger_than_the_image(pads: list[int]) -> None:
+    x = np.ones((1, 1, 2), np.float32)
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[4], strides=[3], pads=pads, count_include_pad=1)
+    why, want = _old_file(node, x)
+    assert why == ""
+    assert want.tolist() == [[[0.5]]]

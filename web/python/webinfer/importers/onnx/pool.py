@@ -139,24 +139,30 @@ def _max_unpool(op: Operation) -> Value:
 
 
 def _average_pool(op: Operation) -> Value:
-    """Means of windows. Padding that counts is added before; what a window reaches beyond it never counts."""
+    """Means of windows. What a window reaches beyond the padding does not count.
+
+    Before opset 19, ONNX Runtime counts it where sizes are rounded down and the one window is larger than the image.
+    """
+    return _means(op, beyond=op.opset < 19 and not op.whole("ceil_mode", 0))
+
+
+def average_of_whole_windows(op: Operation) -> Value:
+    """Means of windows as ONNX Runtime's own operators compute them: if padding counts, all of a window does."""
+    return _means(op, beyond=True)
+
+
+def _means(op: Operation, beyond: bool) -> Value:
+    """Means of windows. Padding that counts is added before, and with `beyond` what lies behind it."""
     x = op.channels_last()
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
-    reaches = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     given = window(op, x.type.shape[1:-1], kernel)[3]
-    wholes = [size + sum(pads) for size, pads in zip(x.type.shape[1:-1], given, strict=True)]
-    padded = any(any(pads) for pads in given)  # then ONNX Runtime divides by the whole window, or by a part of it
-    if op.whole("count_include_pad", 0) and padded and any(r > n for r, n in zip(reaches, wholes, strict=True)):
-        op.refuse("means with padding of windows that reach beyond the end")
     x, after = _shortened(op, x, ends)
     pads = list(zip(before, after, strict=True))
-    if op.whole("count_include_pad", 0) and (any(before) or any(after)):
-        x = op.emit(
-            mv.PAD,
-            [x],
-            mv.PadAttrs((0, *before, 0), (0, *(min(q, a) for (_, q), a in zip(given, after, strict=True)), 0)),
-        )
-        pads = [(0, max(a - q, 0)) for (_, q), a in zip(given, after, strict=True)]
+    if op.whole("count_include_pad", 0):
+        counted = after if beyond else tuple(min(q, a) for (_, q), a in zip(given, after, strict=True))
+        if any(before) or any(counted):
+            x = op.emit(mv.PAD, [x], mv.PadAttrs((0, *before, 0), (0, *counted, 0)))
+        pads = [(0, a - c) for a, c in zip(after, counted, strict=True)]
     return _pooled(op, pool.AVERAGE_POOL2D, x, kernel, strides, dilations, pads)
 
 

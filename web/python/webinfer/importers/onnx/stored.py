@@ -31,7 +31,7 @@ from webinfer.ops import packed_matmul as pk
 from webinfer.ops.registry import NoAttrs
 
 _TABLES = {**conv.CONVERTERS, **elementwise.CONVERTERS, **matmul.CONVERTERS, **pool.CONVERTERS, **reduce.CONVERTERS,
-           **softmax.CONVERTERS}  # fmt: skip
+           **softmax.CONVERTERS, "QLinearAveragePool": pool.average_of_whole_windows}  # fmt: skip
 
 
 def _real(op: Operation, key: int, scale: int, axis: int = 0) -> Value:
@@ -228,7 +228,7 @@ CONVERTERS: dict[str, Convert] = {
     "com.microsoft.MatMulNBits": _matmul_nbits,
     "com.microsoft.QGemm": _gemm,
     "com.microsoft.QLinearAdd": _two("Add"),
-    "com.microsoft.QLinearAveragePool": _one("AveragePool"),
+    "com.microsoft.QLinearAveragePool": _one("QLinearAveragePool"),
     "com.microsoft.QLinearConcat": _concat,
     "com.microsoft.QLinearConv": _conv,
     "com.microsoft.QLinearGlobalAveragePool": _one("GlobalAveragePool"),
