@@ -56,14 +56,24 @@ def test_random_graphs_give_the_runtime_s_numbers_on_a_gpu(format: str, tmp_path
     assert tally.verdicts["webgpu", RIGHT] >= LEAST_RIGHT_ON_GPU * ON_GPU
 
 
-def test_the_reciprocal_of_a_blackman_window_is_open_where_the_window_begins() -> None:
-    nodes = FuzzNode("BlackmanWindow", ("n",), ("w",)), FuzzNode("Reciprocal", ("w",), ("y",))
-    graph = FuzzGraph(17, nodes, {}, {"n": np.array(3)}, ("y",))
-    for first, reason in ((-1.5e-8, "Blackman"), (0.08, "")):
-        window = np.array([first, 0.63, 0.63], "float32")
-        difference = Difference(graph, [1 / window], [1 / window], {"w": window, "y": 1 / window})
+@pytest.mark.parametrize("op", ["Reciprocal", "Log"])
+@pytest.mark.parametrize(("made_by", "read"), [("BlackmanWindow", 3), ("DFT", [50.0, 40.0])])
+def test_what_is_0_but_for_rounding_has_an_open_reciprocal_and_logarithm(op: str, made_by: str, read: Any) -> None:
+    nodes = FuzzNode(made_by, ("n",), ("w",)), FuzzNode(op, ("w",), ("y",))
+    for first, reason in ((-1.5e-8, "but for rounding"), (0.08, "")):
+        values = {"n": np.array(read), "w": np.array([first, 0.63], "float32"), "y": np.ones(2, "float32")}
+        difference = Difference(FuzzGraph(17, nodes, {}, {}, ("y",)), [values["y"]], [values["y"]], values)
         assert reason in explained("onnx", difference)
         assert bool(reason) == bool(explained("onnx", difference))
+
+
+def test_squares_of_differences_are_open_in_tensorflow_js_where_float32_rounds_them() -> None:
+    node = FuzzNode("SquaredDifference", ("a", "b"), ("y",))
+    for a, reason in ((31168, "float32"), (4096, "")):
+        values = {"a": np.array([a], "int32"), "b": np.array([1], "int32"), "y": np.array([(a - 1) ** 2], "int32")}
+        difference = Difference(FuzzGraph(1, (node,), values, {}, ("y",)), [values["y"]], [values["y"]], values)
+        assert reason in explained("tfjs", difference)
+        assert bool(reason) == bool(explained("tfjs", difference))
 
 
 def _relu(x: list[float]) -> FuzzGraph:

@@ -37,7 +37,7 @@ _INTEGER_PRODUCTS = (
     "com.microsoft.MatMulIntegerToFloat"
 ).split()
 TIE = 1e-6  # of an axis
-WINDOW_END = 1e-6  # 0.42 - 0.5 + 0.08 in float32 is some 1e-8, of either sign
+CANCELLED = 1e-6  # of the terms of a sum: 0.42 - 0.5 + 0.08 in float32 is some 1e-8, of either sign
 _SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
 
 
@@ -109,15 +109,17 @@ def _at_a_tie(d: Difference, node: FuzzNode) -> bool:
     return False
 
 
-def _ends_of_a_window(d: Difference, node: FuzzNode) -> bool:
-    """Whether it is divided by what comes from a Blackman window, whose first element is 0 but for rounding."""
+def _zero_but_for_rounding(d: Difference, node: FuzzNode) -> bool:
+    """Whether the last input comes from a sum whose terms cancel: a transform, or the end of a Blackman window."""
     sources = {node.inputs[-1]}
     for other in reversed(d.graph.nodes):
         if not sources.isdisjoint(other.outputs):
             sources |= {name for name in other.inputs if name}
-            if other.op == "BlackmanWindow":
-                divisor = d.values.get(node.inputs[-1])
-                return divisor is not None and bool((np.abs(divisor) < WINDOW_END).any())
+            if other.op in ("BlackmanWindow", "DFT"):
+                terms = d.values.get(other.inputs[0]) if other.op == "DFT" else None
+                size = 1.0 if terms is None else float(np.abs(terms[np.isfinite(terms)].astype(float)).sum())
+                found = d.values.get(node.inputs[-1])
+                return found is not None and bool((np.abs(found) < CANCELLED * max(size, 1.0)).any())
     return False
 
 
@@ -201,7 +203,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(["Equal"]), "whether numbers that rounding sets apart are equal is open", nearly_equal),
     Rule(frozenset(["ReduceMean"]), "the runtime takes means of int64 in float64", reads_beyond(2.0**53)),
-    Rule(frozenset(["Reciprocal", "Div"]), "a Blackman window begins with 0 but for rounding", _ends_of_a_window),
+    Rule(
+        frozenset(["Div", "Log", "Reciprocal"]),
+        "parts of a transform and the ends of a Blackman window may be 0 but for rounding",
+        _zero_but_for_rounding,
+    ),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", reads_nothing),

@@ -19,6 +19,8 @@ from build_scripts.judge.fuzz.rules import (
     whole_overflows,
 )
 
+EXACT_IN_FLOAT32 = 2.0**24  # up to which float32 holds every integer
+_THROUGH_FLOAT32 = "TensorFlow's is exact; the runtime takes integers through float32"
 _ORDERED = "ArgMax ArgMin ClipByValue Max MaxPool Maximum Min Minimum Relu Relu6 Sign TopKV2 Unique".split()
 _SUMS = "Cumprod Cumsum Mean Prod Sum".split()
 _WEIGHTED = (
@@ -75,6 +77,12 @@ def _square_overflows(d: Difference, node: FuzzNode) -> bool:
     return x.dtype.kind in "iu" and bool((np.square(x.astype(np.float64)) > np.iinfo(x.dtype).max).any())
 
 
+def _difference_squared_is_rounded(d: Difference, node: FuzzNode) -> bool:
+    """Whether integers go in whose difference, squared, no float32 need hold."""
+    a, b = d.read(node)
+    return a.dtype.kind in "iu" and bool((np.square(a.astype(np.float64) - b) > EXACT_IN_FLOAT32).any())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(["Cast"]), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -103,9 +111,8 @@ RULES: tuple[Rule, ...] = (
         "of floats TensorFlow and the runtime's WebAssembly give floats, its JavaScript int32",
         _reads_floats,
     ),
-    Rule(
-        frozenset(["Abs"]), "TensorFlow's is exact; the runtime takes integers through float32", reads_beyond(2.0**24)
-    ),
+    Rule(frozenset(["Abs"]), _THROUGH_FLOAT32, reads_beyond(EXACT_IN_FLOAT32)),
+    Rule(frozenset(["SquaredDifference"]), _THROUGH_FLOAT32, _difference_squared_is_rounded),
     Rule(frozenset(_ORDERED), "which of 0 and -0 is the larger is open", reads_negative_zero),
     Rule(frozenset(["AddN"]), "a sum of -0 is -0; the runtime begins with 0", reads_negative_zero),
     Rule(frozenset(["Mod", "FloorMod"]), "a rest by an infinity is NumPy's; the runtime adds the infinity", reads_odd),
