@@ -24,6 +24,7 @@ from webinfer.backends.base import RegimeExecutor
 from webinfer.backends.wasm.held_states import HeldStates
 from webinfer.backends.wasm.sized_words import SizedExecutor
 from webinfer.backends.webgpu.held_rows import RowProgram
+from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, LimitError
 from webinfer.importers.core.caches import CacheRow, Caches
 from webinfer.session import loading, open_store
@@ -33,6 +34,7 @@ from webinfer.session.session import Session
 PAIRS = {f"{tag}_past_{part}": f"{tag}_next_{part}" for tag in "ab" for part in "kv"}
 TOKENS = np.random.default_rng(9).integers(0, 50, (1, 300))
 START = cached(6)
+DRAW = np.random.default_rng(3)
 
 
 def opened(backend: str = "wasm", **options: Any) -> Session:
@@ -243,6 +245,129 @@ def test_where_there_is_no_room_beside_the_arena_states_are_copied(monkeypatch: 
         for i in range(5):
             np.testing.assert_array_equal(step(session, cache, TOKENS[:, i : i + 1]), plain.step(TOKENS[:, i : i + 1]))
         assert not held(cache)
+
+
+def in_halves(data: bytes, ends: bool) -> bytes:
+    """The model with constants that float16 holds; with `ends`, of float16 and with such inputs and outputs."""
+    import onnx
+
+    model, real, half = onnx.load_from_string(data), onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
+    for tensor in model.graph.initializer:
+        if tensor.data_type == real:
+            array = onnx.numpy_helper.to_array(tensor).astype("f2")
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array if ends else array.astype("f4"), tensor.name))
+    for value in (*model.graph.input, *model.graph.output):
+        if ends and value.type.tensor_type.elem_type == real:
+            value.type.tensor_type.elem_type = half
+    return bytes(model.SerializeToString())
+
+
+class Halves:
+    """A decoder in float16 and its caches, judged by the same one in float32: rounding is all that differs."""
+
+    def __init__(self, **options: Any) -> None:
+        self.session = run(webinfer.load(in_halves(branchless(), True), backend="wasm", **options))
+        self.other = run(webinfer.load(in_halves(branchless(), False), backend="wasm", threads=1))
+        self.pasts: dict[KvCache, Any] = {}
+
+    def __enter__(self) -> Halves:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+        self.other.close()
+
+    def cache(self, batch: int = 1) -> KvCache:
+        cache = self.session.kv_cache()
+        self.pasts[cache] = np.zeros((2, batch, 2, 0, 4), "f4")
+        return cache
+
+    def step(self, cache: KvCache, ids: Any) -> None:
+        past = dict(zip(NAMES[0], self.pasts[cache], strict=True))
+        want = run(self.other.run({"input_ids": ids, **past}))
+        found = run(self.session.run({"input_ids": ids}, kv_cache=cache))
+        assert found["logits"].dtype is DType.FLOAT16
+        np.testing.assert_allclose(found["logits"].numpy(), want["logits"].numpy(), rtol=1e-2, atol=3e-2)
+        self.pasts[cache] = np.stack([want[name].numpy() for name in NAMES[1]])
+
+    def check(self, cache: KvCache) -> None:
+        for name, array in zip(NAMES[0], self.pasts[cache], strict=True):
+            assert cache.tensors()[name].dtype is DType.FLOAT16
+            np.testing.assert_allclose(cache.tensors()[name].numpy(), array, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_caches_of_float16_are_cast_when_they_are_read_and_not_in_each_step(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Halves(threads=threads) as halves:
+        cache = halves.cache()
+        for count in (5, 1, 1, 1):
+            halves.step(cache, DRAW.integers(0, 11, (1, count)))
+        executor, calls = halves.session.executor, list[tuple[int, int]]()
+        assert isinstance(executor, SizedExecutor)
+        assert executor.casts == (2, 2)
+        call = executor._call
+        monkeypatch.setattr(executor, "_call", lambda kernels, *part: [calls.append(part), call(kernels, *part)])
+        for _ in range(90):  # places grow twice
+            halves.step(cache, DRAW.integers(0, 11, (1, 1)))
+        assert held(cache)
+        assert set(calls) == {(2, executor.layout.steps - 4)}
+        halves.check(cache)
+        own = {"input_ids": np.ones((1, 1), int)}
+        own |= {name: DRAW.normal(size=(1, 2, 9, 4)).astype("f2") for name in NAMES[0]}
+        wide = {name: array.astype("f4") if name in NAMES[0] else array for name, array in own.items()}
+        want, found = run(halves.other.run(wide)), run(halves.session.run(own))  # arrays, which are not states
+        for name, tensor in want.items():
+            np.testing.assert_allclose(found[name].numpy(), tensor.numpy(), rtol=1e-2, atol=3e-2)
+        halves.step(cache, DRAW.integers(0, 11, (1, 1)))
+        halves.check(cache)
+
+
+def test_caches_of_float16_take_turns_in_batches_and_outlast_plans() -> None:
+    with Halves() as halves:
+        caches = [halves.cache(1), halves.cache(3), halves.cache(1)]
+        turns = (
+            (0, 3),
+            (1, 2),
+            (0, 1),
+            (1, 1),
+            (1, 1),
+            (2, 40),
+            (2, 1),
+            (0, 6),
+            (0, 1),
+            (1, 1),
+            (2, 1),
+            (2, 9),
+            (1, 3),
+        )
+        for i, (which, count) in enumerate(turns * 2):
+            batch = halves.pasts[caches[which]].shape[1]
+            halves.step(caches[which], DRAW.integers(0, 11, (batch, count)))
+            if i % 5 == 4:
+                run(halves.session.restore())
+        for cache in caches:
+            halves.check(cache)
+
+
+def test_caches_of_float16_are_held_by_plans_of_an_earlier_visit(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, data, logits = Visitor(), in_halves(branchless(), True), list[Any]()
+    start = dict(zip(NAMES[0], DRAW.normal(size=(2, 1, 2, 6, 4)).astype("f2"), strict=True))
+    for visit in range(2):
+        with run(webinfer.load(data, backend="wasm", host=host, threads=1)) as session:
+            cache = session.kv_cache()
+            for i in range(40):
+                fed = {"input_ids": TOKENS[:, i : i + 1] % 11, **({} if i else start)}
+                logits.append(run(session.run(fed, kv_cache=cache))["logits"].numpy())
+            executor: Any = session.executor
+            assert (executor.casts, held(cache)) == ((2, 2), True)
+            assert isinstance(executor, RegimeExecutor) == bool(visit)
+            run(asyncio.sleep(0.05))
+            while open_store._tasks:
+                run(asyncio.sleep(0.01))
+        monkeypatch.setattr(loading, "read_model", None)  # a call would fail
+    np.testing.assert_array_equal(logits[:40], logits[40:])
 
 
 @pytest.fixture

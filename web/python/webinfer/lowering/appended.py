@@ -7,7 +7,7 @@ can skip the room between one head and the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 from webinfer.dtypes import DType
@@ -39,8 +39,8 @@ class Appended(NamedTuple):
         return math.prod(self.shape[self.axis + 1 :])
 
 
-def find_appended(graph: Graph, trace: Trace) -> list[Appended]:
-    """The caches among the inputs of a graph that was read with the trace's symbols."""
+def find_appended(graph: Graph, trace: Trace, types: Container[DType] = (DType.FLOAT32,)) -> list[Appended]:
+    """The caches among the inputs of a graph that was read with the trace's symbols, of these types."""
     consumers, found = graph.consumers(), list[Appended]()
     for node in graph.nodes:
         if node.op is not CONCAT or len(node.inputs) != 2:
@@ -49,7 +49,7 @@ def find_appended(graph: Graph, trace: Trace) -> list[Appended]:
         readers = consumers.get(result, [])
         if (
             past in graph.inputs
-            and past.type.dtype is DType.FLOAT32
+            and past.type.dtype in types
             and consumers[past] == [node]
             and past not in graph.outputs
             and graph.outputs.count(result) == 1

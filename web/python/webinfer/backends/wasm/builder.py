@@ -21,6 +21,7 @@ from webinfer.ops.movement import TRANSPOSE
 from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
+HELD = (DType.FLOAT32, *COMPUTE)  # types of states that are appended to as float32
 SKIP = "b8_skip"  # the kernel of steps that leave out a side of a branch
 LOAD_STEP = -1  # the moment before the first step: inputs are written
 
@@ -57,6 +58,7 @@ class Builder:
     ) -> None:
         self.appended = {value: one for one in appended for value in (one.past, one.result)}
         self.roomy: list[Node] = []  # nodes that were lowered with the room that such tensors have
+        self.casts = (0, 0)  # steps at both ends that cast what is appended at the API
         self.graph, self.isa, self._expand = graph, isa, expand
         self.tuned: Mapping[str, str] = tuned or {}  # shape -> kernel variant that a tuner found best
         self.prepare_part, self.run_part = Part(), Part()

@@ -119,11 +119,12 @@ async def build_open(
 
 def _lowered(graph: Graph, trace: Trace, build: str) -> Builder:
     """The graph's steps; caches have room to grow, unless packages are made or something cannot skip the room."""
+    from webinfer.backends.wasm.builder import HELD
     from webinfer.backends.wasm.executor import lower_graph
     from webinfer.graph.trace import AskedAboutSpareError
     from webinfer.lowering.appended import are_lowered, find_appended
 
-    appended = [] if trace.may_close else find_appended(graph, trace)
+    appended = [] if trace.may_close else find_appended(graph, trace, HELD)
     if appended:
         with suppress(AskedAboutSpareError):
             builder = lower_graph(graph, build, {}, appended)

@@ -7,13 +7,19 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from webinfer.backends.base import MemoryReport, PartExecutor, PlanRow, TurnExecutor, shapes_text
-from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, SKIP, Builder
+from webinfer.backends.wasm.builder import COMPUTE, SKIP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.load_steps import JOINED_BYTES, drop_intermediates, in_runs, in_turns
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.clamp_fusion import find_floors
-from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
+from webinfer.backends.wasm.lowerings.constants import (
+    begin_inputs,
+    end_appended,
+    expand_constant,
+    narrow_output,
+    widen_input,
+)
 from webinfer.backends.wasm.lowerings.fused import find_fused
 from webinfer.backends.wasm.memory import Held, KernelMemory, needed
 from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, with_short_steps_alone
@@ -46,8 +52,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None, appende
     """
     check_graph(graph)
     builder = Builder(graph, isa, tuned, expand_constant, appended)
-    for value in graph.inputs:
-        builder.keep_alive(widen_input(builder, value), LOAD_STEP)
+    begin_inputs(builder)
     facts = Facts(graph)
     floors = find_floors(facts)
     for node, (value, floor) in floors.items():
@@ -75,6 +80,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None, appende
     if problems:
         raise UnsupportedOpError(problems, refused)
     builder.boundary()
+    end_appended(builder)
     return builder
 
 

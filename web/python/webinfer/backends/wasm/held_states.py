@@ -1,7 +1,8 @@
 """State that stays in the kernels' memory: an input whose next value is an output is neither read out nor written in.
 
 Each such pair has places of its own beside the arena, with room to grow. An input that the plan appends to has one:
-a run writes the new rows. Others have two, which change roles with every run: where an output was written the input of
+a run writes the new rows. Rows of float16 are held as float32 there, which no run casts; writing them in and reading
+them out does. Other pairs have two places, which change roles with every run: where an output was written the input of
 the next run is read. Only a place that is outgrown is copied, into one twice as large.
 """
 
@@ -11,29 +12,40 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import StateInput
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.memory import LINE, KernelMemory
 from webinfer.host.interface import Kernels
+from webinfer.kernel_constants import PROGRAM_HEADER_WORDS, PROGRAM_RECORD_WORDS
 from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.followed_graph import Number, as_json
-from webinfer.plan.blocks import SPARE, Block
+from webinfer.plan.blocks import SPARE, Block, Step
+from webinfer.plan.program import encode
 
 GROWTH = 2  # times what is needed: a cache of 2,000 tokens is copied 11 times
 SPARE_ROWS = 32  # of a cache that is new here
+CAST_WORDS = PROGRAM_RECORD_WORDS + 2  # of a step that casts: two addresses
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedRows:
     """An input and the output that has rows behind the input's, in one block of the arena.
 
-    There are `outer` runs of `total` rows of `row` bytes, which begin as many rows apart as there is room for.
+    There are `outer` runs of `total` rows of `row` bytes, which begin as many rows apart as there is room for. Rows of
+    float16 are held as float32, whose bytes these are; the API writes them to another block, `api`.
     """
 
     input: str
     output: str
     block: int
+    api: int
     outer: Number
     row: Number
     total: Number
+
+    @property
+    def narrow(self) -> int:
+        """How many times as many bytes an element has here as at the API."""
+        return 1 if self.api == self.block else 2
 
     @classmethod
     def read(cls, form: Sequence[Any], number: Callable[[Any, int], Number], blocks: int) -> AppendedRows:
@@ -41,14 +53,14 @@ class AppendedRows:
 
         Raises:  ValueError where the form is not kept
         """
-        input, output, block, *numbers = form
-        if type(block) is not int or not 0 <= block < blocks or len(numbers) != 3:
-            raise ValueError(f"a stored plan appends rows to block {block} of {blocks}")
-        return cls(str(input), str(output), block, *(number(one, 0) for one in numbers))
+        input, output, block, api, *numbers = form
+        if any(type(one) is not int or not 0 <= one < blocks for one in (block, api)) or len(numbers) != 3:
+            raise ValueError(f"a stored plan appends rows to block {block}, {api} of {blocks}")
+        return cls(str(input), str(output), block, api, *(number(one, 0) for one in numbers))
 
     def form(self) -> list[Any]:
         """As JSON."""
-        return [self.input, self.output, self.block, *map(as_json, (self.outer, self.row, self.total))]
+        return [self.input, self.output, self.block, self.api, *map(as_json, (self.outer, self.row, self.total))]
 
 
 @dataclass(slots=True)
@@ -118,11 +130,14 @@ class HeldStates:
         if pair.base and total <= pair.capacity and outer * row * pair.capacity <= pair.room:
             return
         kernels, capacity = self._memory.kernels, GROWTH * total if pair.base else total + SPARE_ROWS
-        if slot is not None and (slot.nbytes % (outer * row) or slot.nbytes > capacity * outer * row):
+        held_bytes = 0 if slot is None else slot.nbytes * rows.narrow
+        if slot is not None and (held_bytes % (outer * row) or held_bytes > capacity * outer * row):
             self.slots.remove(slot)  # of another batch, which is not what comes next
             slot.leave()
             slot = None
-        held = self.read(kernels, slot) if slot is not None and kernels is not None else None
+        held = None
+        if held_bytes and slot is not None and kernels is not None:
+            held = read_rows(kernels, pair.base, held_bytes, pair.outer, pair.stride)
         self._move(pair, capacity * outer * row, model)
         pair.capacity, pair.outer, pair.stride = capacity, outer, capacity * row
         if held is not None and kernels is not None:
@@ -162,7 +177,40 @@ class HeldStates:
             return memoryview(b"")
         if pair.rows is None:
             return kernels.read(pair.address(pair.front), slot.nbytes)
-        return read_rows(kernels, pair.base, slot.nbytes, pair.outer, pair.stride)
+        if pair.rows.narrow == 1:
+            return read_rows(kernels, pair.base, slot.nbytes, pair.outer, pair.stride)
+        part = slot.nbytes // pair.outer
+        place = self._cast_room(pair.outer, slot.nbytes)
+        self._cast(
+            "f32_to_f16", [(pair.base + i * pair.stride, place + i * part) for i in range(pair.outer)], part // 2
+        )
+        return kernels.read(place, slot.nbytes)
+
+    def write(self, own: AppendedRows, data: memoryview, outer: int, row: int) -> None:
+        """Writes an input's rows, so many runs of them, into the place that they have here."""
+        pair, kernels = self.pairs[own.input, own.output], self._memory.kernels
+        assert kernels is not None
+        stride, part = pair.capacity * row, len(data) // outer if outer else 0
+        if own.narrow == 1:
+            write_rows(kernels, pair.base, data, outer, stride)
+        elif part:
+            place = self._cast_room(outer, len(data))
+            kernels.write(place, data)
+            self._cast("f16_to_f32", [(place + i * part, pair.base + i * stride) for i in range(outer)], part // 2)
+
+    def _cast_room(self, steps: int, nbytes: int) -> int:
+        """The address of so many bytes at the API, beside the room for a program that casts them."""
+        memory, room = self._memory, -(-(4 * (PROGRAM_HEADER_WORDS + steps * CAST_WORDS)) // LINE) * LINE
+        memory.scratch = memory.area(memory.scratch, room + nbytes, "casts of states")
+        return memory.scratch[0] + room
+
+    def _cast(self, kernel: str, moves: Sequence[tuple[int, int]], count: int) -> None:
+        """Casts so many elements from each first address to the second one."""
+        kernels = self._memory.kernels
+        assert kernels is not None
+        steps = [Step(kernel, move, count, -1) for move in moves]
+        kernels.write(self._memory.scratch[0], encode(steps, KERNELS))
+        kernels.run(self._memory.scratch[0], 0, len(steps))
 
 
 def write_rows(kernels: Kernels, address: int, data: memoryview, outer: int, stride: int) -> None:

@@ -66,6 +66,7 @@ class LoadedPlan(KernelExecutor, PageExecutor):
 
     backend = "wasm"
     shareable = False  # whether plans of the model for other sizes may lie beside it
+    casts = (0, 0)  # steps at both ends that runs of held states leave out
 
     def __init__(
         self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None,
@@ -129,7 +130,7 @@ class LoadedPlan(KernelExecutor, PageExecutor):
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         """Runs steps; after a trap the instance is of no use and is let go."""
         try:
-            if self.pace is None or count < self.layout.steps:
+            if self.pace is None or count < self.layout.steps - sum(self.casts):
                 kernels.run(self.layout.program, first, count)
                 return
             team, start = self.pace.team, self._host.now_ms()

@@ -58,10 +58,8 @@ class Followed(FollowedGraph):
         self.rows = [
             (
                 one,
-                [
-                    self.number(4 * one.row if i == 1 else n)
-                    for i, n in enumerate((one.outer, one.row, one.result.type.shape[one.axis]))
-                ],
+                (builder.ref(one.past).block, self.places[one.past][0]),
+                [self.number(n) for n in (one.outer, 4 * one.row, one.result.type.shape[one.axis])],
             )
             for one in appended
         ]
@@ -88,9 +86,10 @@ class OpenExecutor(ShowsFollowedGraph, WasmExecutor, SizedExecutor):
         blocks = [b for b in followed.builder.run_part.blocks if b.kind is Kind.ARENA]
         self._numbers = {block: i for i, block in enumerate(blocks)}
         self._rows = [
-            AppendedRows(one.past.name, one.result.name, self._numbers[followed.places[one.past][0]], *numbers)
-            for one, numbers in followed.rows
+            AppendedRows(one.past.name, one.result.name, *(self._numbers[block] for block in blocks), *numbers)
+            for one, blocks, numbers in followed.rows
         ]
+        self.casts = followed.builder.casts
         followed.words = {b: words for b, words in followed.words.items() if b in followed.builder.constants}
         first = min([self.layout.program, *(block.address for block in followed.words)])
         text = kernels.read(first, self.layout.fixed_end - first)
@@ -163,7 +162,7 @@ class OpenExecutor(ShowsFollowedGraph, WasmExecutor, SizedExecutor):
         }
         shapes = {value: list(map(as_json, shape)) for value, (_, shape) in followed.ends.items()}
         words = written_words(self._sized, [nbytes.get(block, block.nbytes) for block in self._sized.blocks])
-        appended = {"rows_appended": [own.form() for own in self._rows]} if self._rows else {}
+        appended = {"rows_appended": [own.form() for own in self._rows], "casts": self.casts} if self._rows else {}
         return {
             **words, **ends, **appended, "sizes": written_trace(followed.trace, followed.expressions),
             "shapes": [[shapes[v] for v in graph.inputs], [shapes[v] for v in graph.outputs]],

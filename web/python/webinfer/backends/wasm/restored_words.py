@@ -87,6 +87,8 @@ class RestoredSizedExecutor(SizedExecutor, RegimeExecutor):
         self._rows = [
             AppendedRows.read(form, words.sizes.number, blocks) for form in words.form.get("rows_appended", ())
         ]
+        opening, closing = words.form.get("casts", (0, 0))
+        self.casts = _within(opening, steps + 1), _within(closing, steps + 1 - opening)
 
     async def bind(self, sizes: Sequence[int]) -> None:
         """As every one; inputs and outputs follow even where nothing else has to: regimes share them."""

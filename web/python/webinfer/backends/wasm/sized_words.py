@@ -185,7 +185,8 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
             self._write_words(self._sizes.found)
         written = {n: d if isinstance(d, StateInput) and d.holder is self else _plain(d) for n, d in inputs.items()}
         kernels = super()._write_inputs(self._without_rows(written))
-        self._call(kernels, 0, self.layout.steps)
+        opening, closing = self.casts
+        self._call(kernels, opening, self.layout.steps - opening - closing)
         states = {slot.output: slot for slot in slots}
         found: dict[str, Any] = {
             place.name: states.get(place.name) or self._tensor(kernels, place.address, place.type)
@@ -218,10 +219,13 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
             if isinstance(data, InPlace):
                 raise InputError(f"input {own.input!r} is continued where it lies, so that it cannot be written there")
             view = memoryview(data if page is None else page if isinstance(page, memoryview) else page.view())
-            pair = self._held.pairs.get((own.input, own.output)) if self._held is not None else None
-            rows = pair.capacity if pair is not None and self._has_room else self._at(own.total)
-            place = self._sized.blocks[own.block].address
-            write_rows(self._instance(), place, view.cast("B"), self._at(own.outer), rows * self._at(own.row))
+            outer, row, data = self._at(own.outer), self._at(own.row), view.cast("B")
+            held = self._held if self._has_room else None
+            if held is not None and (own.input, own.output) in held.pairs:
+                held.write(own, data, outer, row)
+            else:
+                place = self._sized.blocks[own.api].address
+                write_rows(self._instance(), place, data, outer, self._at(own.total) * row // own.narrow)
             left[own.input] = b""
         return left
 
@@ -273,6 +277,8 @@ class SizedExecutor(LoadedPlan, BindableExecutor):
         types = {place.name: place.type.dtype for place in (*self.layout.inputs, *self.layout.outputs)}
         if None in blocks or len({*blocks}) < len(blocks):
             return False
+        if any(own.narrow > 1 and names not in pairs for names, own in rows.items()):
+            return False  # runs of held states leave out the casts of all
         if self._held is not None or any(types[a] is not types[b] for a, b in pairs):  # a model has one set of states
             return False
         numbers, made = iter(blocks), dict[tuple[str, str], Pair]()

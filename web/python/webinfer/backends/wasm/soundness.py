@@ -29,6 +29,7 @@ class Proof:
     def __init__(self, builder: Builder) -> None:
         self._builder, self._coverage = builder, Coverage()
         self._changed = {builder.ref(value).block for value in builder.graph.resident}
+        self._appended = {builder.ref(value).block for value in builder.appended}
         self._nests: dict[Block, tuple[int, ...]] = {}
         for block, data in builder.constants.items():
             if data is not None:
@@ -62,7 +63,12 @@ class Proof:
                     coverage.write(ref.block, ref.offset, ref.offset + width)
 
     def _claim(self, ref: Ref, nbytes: int, step: Step) -> None:
-        """Raises what `walk` raises, if another node has written a byte that this step writes: one value lay there."""
+        """Raises what `walk` raises, if another node has written a byte that this step writes: one value lay there.
+
+        A cast at the API fills what is appended to whole, and new rows come in the place of what it leaves there.
+        """
+        if step.node < 0 and ref.block in self._appended:
+            return
         other = self._coverage.claim(ref.block, ref.offset, ref.offset + nbytes, step.node)
         if other != step.node and ref.block not in self._changed:
             one, two = (self._builder.graph.nodes[node].label for node in (step.node, other))

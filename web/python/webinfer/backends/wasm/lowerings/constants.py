@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from webinfer.backends.wasm.builder import COMPUTE, Builder
+from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Sparsity, Value
@@ -48,6 +48,25 @@ def pack_sparsity(shape: tuple[int, ...], sparsity: Sparsity) -> bytes:
     return struct.pack(f"<{len(words)}i", *words)
 
 
+def begin_inputs(builder: Builder) -> None:
+    """What the API writes, float16 widened: first what is appended to, which a run of held states leaves out."""
+    for value in sorted(builder.graph.inputs, key=lambda value: value not in builder.appended):
+        builder.keep_alive(widen_input(builder, value), LOAD_STEP)
+        if value in builder.appended:
+            builder.casts = len(builder.run_part.steps), 0
+
+
+def end_appended(builder: Builder) -> None:
+    """Where something is appended to, what the API reads: last what that gives, which such a run leaves out too."""
+    outputs = builder.graph.outputs if builder.appended else []
+    for value in [value for value in outputs if value not in builder.appended]:
+        narrow_output(builder, value)
+    before = len(builder.run_part.steps)
+    for value in [value for value in outputs if value in builder.appended]:
+        narrow_output(builder, value)
+    builder.casts = builder.casts[0], len(builder.run_part.steps) - before
+
+
 def widen_input(builder: Builder, value: Value) -> Ref:
     """Where the API writes an input; float16 gets a block of its own and a step that widens it."""
     return _boundary(builder, value, "input")
@@ -63,10 +82,12 @@ def _boundary(builder: Builder, value: Value, side: str) -> Ref:
         return builder.ref(value)
     known = builder.boundary_refs.get((value, side))
     if known is None:
-        known = Ref(Block(f"{value.name} at the API", value.type.nbytes, Kind.ARENA))
+        appended = builder.appended.get(value)
+        type = value.type if appended is None else appended.result.type  # an input's rows lie where they will be
+        known = Ref(Block(f"{value.name} at the API", type.nbytes, Kind.ARENA))
         builder.boundary_refs[(value, side)] = known
         if side == "input":
-            builder.step("f16_to_f32", x=known, y=builder.ref(value), units=value.type.size)
+            builder.step("f16_to_f32", x=known, y=builder.ref(value), units=type.size)
         else:
-            builder.step("f32_to_f16", x=builder.ref(value), y=known, units=value.type.size)
+            builder.step("f32_to_f16", x=builder.ref(value), y=known, units=type.size)
     return known
