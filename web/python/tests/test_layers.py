@@ -84,7 +84,7 @@ ALLOWED = {
         "codegen.templates", "authoring", "models", "session", "language", "tasks", "host",
         "backends.base", "backends.registry",
     },
-    "dump": {"session.loading", "package.recording", "host", "backends.wasm.kernel_table"},
+    "dump": {"session.loading", "package.recording", "plan.program", "host", "backends.wasm.kernel_table"},
     "cache_verbs": {"host"},
     "task_verbs": {"tasks", "pipelines", "backends.registry"},
     "testing": {"package.serving"},

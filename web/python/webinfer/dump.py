@@ -22,6 +22,7 @@ from webinfer.host.interface import Host
 from webinfer.kernel_constants import PROGRAM_MAGIC
 from webinfer.lazy_dataclass import dataclass
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels, PaperProgram
+from webinfer.plan.program import records
 from webinfer.session.loading import load
 
 FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
@@ -146,23 +147,16 @@ def _is_program(data: bytes) -> bool:
 
 def _steps(program: bytes) -> list[str]:
     """The records of a program, one line each: kernel, units, arguments; addresses in hexadecimal."""
-    kernels = {kernel.id: kernel for kernel in KERNELS.values()}
-    lines, at = [], 16
-    for _ in range(struct.unpack_from("<4I", program)[2]):
-        number, words, units = struct.unpack_from("<3I", program, at)
-        kernel = kernels[number]
+    kernels, lines = {kernel.id: kernel for kernel in KERNELS.values()}, list[str]()
+    for record in records(program):
+        kernel = kernels[struct.unpack_from("<I", record)[0]]
+        _, _, units, shares, *values = struct.unpack(kernel.arrangement.layout, record)
         arguments = [
-            f"{name}={_argument(kind, program, at + 12 + 4 * i)}" for i, (name, kind) in enumerate(kernel.args.items())
+            f"{name}={value:#x}" if kind == "ptr" else f"{name}={value!r}"
+            for (name, kind), value in zip(kernel.args.items(), values, strict=True)
         ]
-        lines.append(" ".join([kernel.name, f"units={units}", *arguments]))
-        at += 4 * words
+        lines.append(" ".join([kernel.name, f"units={units} shares={shares}", *arguments]))
     return lines
-
-
-def _argument(kind: str, program: bytes, at: int) -> str:
-    if kind == "ptr":
-        return f"{struct.unpack_from('<I', program, at)[0]:#x}"
-    return repr(struct.unpack_from("<i" if kind == "i32" else "<f", program, at)[0])
 
 
 # ----- WebGPU: a device that keeps the shaders and dispatches
