@@ -22,7 +22,7 @@ CASES: dict[str, tuple[tuple[int, ...], int, tuple[int, ...], int]] = {
     "four elements at a time": ((1, 3, 5, 8), 3, (4, 8), 1),
     "one at a time": ((2, 3, 5, 7), 3, (3, 7, 1), 1),
     "in the middle": ((2, 6, 5, 3), 1, (2, 6, 1), 1),
-    "six parts": ((1, 4, 4, 8), 3, (4, 8, 4, 8, 4, 4), 2),
+    "eight parts": ((1, 4, 4, 8), 3, (4, 8, 4, 8, 4, 4, 8, 4), 2),
     "some in place": ((64, 4), 0, (16, 64, 32, 64), 1),
 }
 

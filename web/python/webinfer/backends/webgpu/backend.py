@@ -31,8 +31,8 @@ from webinfer.lazy_dataclass import dataclass
 from webinfer.lowering.appended import Appended
 from webinfer.ops.custom import CustomOp, Form
 
-_INVOCATIONS = 1 << 17
-_TURNS = 8
+_INVOCATIONS = 1 << 17  # of the measurement of the arithmetic: half of what an H100 can have at work
+_TURNS = 8  # of its loop, for each unit of work
 _CHAINS = """
     var a = load4_x(q); var b = a + 1.0; var c = a + 2.0; var d = a + 3.0;
     var e = a + 4.0; var f = a + 5.0; var g = a + 6.0; var h = a + 7.0;

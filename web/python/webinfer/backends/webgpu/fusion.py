@@ -12,12 +12,14 @@ from webinfer.backends.webgpu.lowerings.variants import tuning_key, typical
 from webinfer.graph.ir import Node, Value
 from webinfer.lazy_dataclass import dataclass
 
-MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
+# Of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs; with 2^30 two graphs took 1.4 and 2.9
+# times as long, with 2^24 five 1.02 times (H100, 2026-11-28).
+MAX_PRODUCTS = 1 << 27
 MAX_SHARES = 8  # shares that a tuner is asked to time
-MAX_INVOCATIONS = 256  # of a workgroup
+MAX_INVOCATIONS = 256  # WebGPU's limit of a workgroup: 128 took 1.03 times as long, 64 1.18 (H100, 2026-11-28)
 # The search space: blocks of output channels, groups of four pixels, turns that an invocation takes at a sum.
 BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)
-LANES = 32  # invocations that a device runs in step
+LANES = 32  # invocations that a device runs in step: NVIDIA's; 16 and 64 took as long (H100, 2026-11-28)
 SEPARATE = "separate"  # the name, in tunings, of computing the nodes one by one
 
 

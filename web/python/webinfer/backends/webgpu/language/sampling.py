@@ -15,7 +15,7 @@ from webinfer.codegen.prelude import u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
 
-_WORKGROUP = 256
+_WORKGROUP = 256  # WebGPU's limit of a workgroup
 _PASSES = 3 * 32 + 8  # over the logits, besides those that look for a place
 
 

@@ -11,7 +11,7 @@ from webinfer.dtypes import round_to_f32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 
-SHARE = 32  # anchors that an invocation of ssd_detections.wgsl can look after
+SHARE = 32  # anchors that an invocation of ssd_detections.wgsl can look after: bits of its word
 WORKGROUPS = (64, 128, 256)  # invocations: on a CPU every barrier costs, on a GPU every load
 
 

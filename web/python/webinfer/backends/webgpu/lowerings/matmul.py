@@ -48,12 +48,19 @@ from webinfer.lowering.affine import zero_of
 from webinfer.ops.matmul import MATMUL, MatmulAttrs, matrix_sizes
 from webinfer.ops.strides import StridedCopy
 
-LONG_SUM = 32  # products of one element of a batch that eight invocations share
-FEW_ELEMENTS = 1 << 18  # elements of a result that would leave most of a device idle with an invocation for each four
-FEW_TILES = 8  # workgroups, below which invocations should share sums instead
+# Products of one element of a batch that eight invocations share: alone 48 took 5.7 times as long (H100, 2026-11-28).
+LONG_SUM = 32
+# Elements of a result that would leave most of a device idle with an invocation for each four. A guess: no graph of 277
+# has more.
+FEW_ELEMENTS = 1 << 18
+# Workgroups, below which invocations should share sums instead: with 32, 2 and 6 tiles of 64 took 0.6 of the time
+# (H100, wgpu, 2026-11-28), which Chromium was not asked about.
+FEW_TILES = 8
 MANY_TILES = 3  # of 64x64 for two cores, from which they beat those of 32x32: 13 products by 4 tiles on an H100
-SMALL = 8  # rows, columns, or products of a sum that tiles would mostly leave empty
-SLICE = 16  # products of a sum in workgroup memory
+# Rows, columns, or products of a sum that tiles would mostly leave empty: with 4 five graphs took 0.8 to 3.3 times as
+# long (H100, 2026-11-28).
+SMALL = 8
+SLICE = 16  # products of a sum in workgroup memory: 8 took 1.07 to 1.41 times as long, 32 up to 2.07 (H100, 2026-11-28)
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:

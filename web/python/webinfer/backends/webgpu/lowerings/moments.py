@@ -22,7 +22,7 @@ from webinfer.codegen.prelude import u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
 
-LONG = 64  # elements of a line from which a workgroup walks it
+LONG = 64  # elements of a line from which a workgroup walks it: a guess, no graph of 277 has lines of 32 to 256
 
 
 def columns_of(x: Value, axes: Sequence[int]) -> tuple[int, int, int] | None:

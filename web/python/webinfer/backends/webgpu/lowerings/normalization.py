@@ -21,8 +21,10 @@ from webinfer.graph.ir import Node
 from webinfer.ops.activation import Activation
 from webinfer.ops.normalization import rows_of
 
-FEW_READS, MAX_READS = 4, 8  # quads of a row that an invocation keeps: by default, and at most
-LONG_ROW = 256  # invocations for rows that would be more
+# Quads of a row that an invocation keeps: by default, where 2 took 1.15 times as long, and at most: with 8 rows of
+# 8,200 to 16,000 took 2.8 times (H100, 2026-11-28).
+FEW_READS, MAX_READS = 4, 16
+LONG_ROW = 256  # invocations for rows that would be more: 128 took up to 1.9 times as long (H100, 2026-11-28)
 # Elements of a row from which several workgroups share it, where most of the GPU would idle: 32 rows of 40,960 took an
 # H100 68 us with a workgroup each (Dawn, 2026-11-28).
 SHARED_ROW = 1 << 14

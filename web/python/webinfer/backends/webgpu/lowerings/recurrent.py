@@ -30,8 +30,8 @@ from webinfer.ops.recurrent import Cell, RecurrentAttrs
 from webinfer.ops.registry import LARGEST
 from webinfer.ops.strides import StridedCopy
 
-MOST_INVOCATIONS = 256
-MOST_SHARED = 16384  # bytes of a workgroup, on every device
+MOST_INVOCATIONS = 256  # of a workgroup, on every device (WebGPU's limit)
+MOST_SHARED = 16384  # bytes of a workgroup, on every device (WebGPU's limit)
 
 
 class Stage(enum.StrEnum):

@@ -39,15 +39,24 @@ from webinfer.ops import reduce as ops
 from webinfer.ops.reduce import REDUCTIONS
 from webinfer.ops.strides import row_major
 
-LONG_ROW = 256  # elements from which a workgroup shares one row
-SHARED_ROW = 32  # elements from which it does so on a GPU, where rows are too few for an invocation each
-FEW_ROWS = 1 << 12
-FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
-MANY = 4096  # elements of one result from which parts of it are reduced first, where results are few
-FEW_LINES = 256  # results that are too few for a workgroup each to keep a device busy
+# Elements from which a workgroup shares a row, or a shorter one where a core has at most FEW_ROWS, and from which it
+# shares four columns. H100 (wgpu, 2026-11-28): an invocation each takes 4.9 times as long for 20,000 rows of 200, 1.7
+# for 3,000 of 20, and 4 for 2,000 columns of 40; 60,000 rows of 64 take 1.5 times as long shared. On processors a
+# barrier costs more: Mesa takes 0.4 and 0.26 of the time without.
+LONG_ROW, SHARED_ROW, FEW_ROWS, LONG_COLUMN = 128, 16, 128, 32
+SOFTWARE_ROW, SOFTWARE_COLUMN = 256, 64
+# Elements up to which a workgroup reduces each four of them: with 4,096 two graphs took 5 and 17 times as long (H100,
+# 2026-11-28).
+FEW_RESULTS = 1 << 14
+# Elements of one result from which parts of it are reduced first, where results are few: 2,048 took 1.16 times as long,
+# 8,192 1.14 (H100, 2026-11-28).
+MANY = 4096
+# Results of a core that are too few for a workgroup each to keep a device busy: 256 of 4,096 took 0.5 of the time in
+# parts, 400 to 512 rows of as many up to 1.4 times (H100, 2026-11-28).
+FEW_LINES = 2
 ONE_LOOP = 1 << 15  # elements that one workgroup reduces at most
-PART = 512  # elements that a workgroup should reduce at least
-MANY_GROUPS = 1024  # workgroups that keep a device busy
+PART = 512  # elements that a workgroup should reduce at least: 256 took 0.99 of the time, 2,048 1.19 (H100, 2026-11-28)
+MANY_GROUPS = 1024  # workgroups that keep a device busy: 256 took 1.14 times as long, 4,096 1.09 (H100, 2026-11-28)
 
 
 class Reduction(enum.StrEnum):
@@ -101,7 +110,9 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
 
 def long_row(rows: int, target: Target) -> int:
     """Elements from which a workgroup shares each of so many rows."""
-    return LONG_ROW if target.software or rows > FEW_ROWS else SHARED_ROW
+    if target.software:
+        return SOFTWARE_ROW
+    return LONG_ROW if rows > FEW_ROWS * target.cores else SHARED_ROW
 
 
 def _rounding(node: Node) -> tuple[Param, ...]:
@@ -147,7 +158,7 @@ def _reduce(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) -
     x, y = node.required_input(0), node.output
     reduced = x.type.size // max(y.type.size, 1)
     is_long = reduced > ONE_LOOP or not may_loop(_turns(x, node.attrs.axes, reduced), target)
-    if y.type.size and (is_long or (reduced >= MANY and y.type.size < FEW_LINES)):
+    if y.type.size and (is_long or (reduced >= MANY and y.type.size < FEW_LINES * target.cores)):
         return _in_parts(node, target, row, extra)
     return [_at_once(node, target, row, extra)]
 
@@ -171,7 +182,8 @@ def _at_once(node: Node, target: Target, row: Kernel, extra: tuple[Param, ...]) 
         groups, why = groups_for(y.type.size, target, 1), f"long rows, {workgroup_reduction_text(target)}"
         return Dispatch("reduce_workgroup", variables, bindings, params, groups, why)
     columns = _columns(shape, sorted(axes))
-    if columns is not None and reduced >= LONG_ROW // 4 and y.type.size <= FEW_RESULTS:
+    long = SOFTWARE_COLUMN if target.software else LONG_COLUMN
+    if columns is not None and reduced >= long and y.type.size <= FEW_RESULTS:
         return columns_dispatch(x, y, columns, row, extra, target)
     kept_size, kept_stride = merged_strides([shape[i] for i in kept], [strides[i] for i in kept])
     reduced_size, reduced_stride = merged_strides([shape[i] for i in sorted(axes)], [strides[i] for i in sorted(axes)])

@@ -26,9 +26,11 @@ from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import LARGEST
 
-GROUP = 256  # invocations that work on one image
-TURNS = 32  # quads of pixels that each of them reads: beyond, many workgroups add up parts first
-PART = 64  # pixels of such a part
+GROUP = 256  # invocations that work on one image: 128 took 1.04 times as long, 512 as long (H100, 2026-11-28)
+# Quads of pixels that each of them reads: beyond, many workgroups add up parts first; 16 took 1.03 times as long (H100,
+# 2026-11-28).
+TURNS = 32
+PART = 64  # pixels of such a part: 32 and 128 took as long (H100, 2026-11-28)
 
 
 def squeeze(images: Sequence[Value], mean: Node, products: Sequence[Node], target: Target) -> list[Dispatch]:

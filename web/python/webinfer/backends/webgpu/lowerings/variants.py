@@ -25,22 +25,31 @@ from webinfer.ops.matmul import matrix_sizes
 
 LANES = 128  # of a core of an H200, on which all costs here were measured
 BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
-LONG_SUM = 16  # quads of input channels from which invocations share a sum
-FEW_SLICES = 8
+# Quads of input channels from which invocations share a sum: 8 took 0.95 of the time, 32 1.07 (H100, 2026-11-28).
+LONG_SUM = 16
+FEW_SLICES = 8  # slices of a sum from which a tile reads weights as float16: 4 and 16 took as long (H100, 2026-11-28)
 MAX_TILES = 14  # tiles that a tuner is asked to time
 SLACK = 2.5  # a tile that the model calls this much slower than the best is not offered
-DISPATCH_CYCLES = 4800.0  # of one more dispatch, that waits for another one
-MAX_PARTS = 1 << 26  # bytes of the parts of a product's sums
-SHORT_SUM = 1024  # of which workgroups do not lose each other
-CORE_BYTES = 20.0  # that a core moves in a cycle
-WAVE_CYCLES = 600.0  # to fill and to drain the device
+# Of one more dispatch, that waits for another one: half took 0.78 of the time over 7 products, double 1.3 (H100, wgpu,
+# 2026-11-28).
+DISPATCH_CYCLES = 4800.0
+MAX_PARTS = 1 << 26  # bytes of the parts of a product's sums: half of what WebGPU promises a binding
+# Of which workgroups do not lose each other: 512 took 0.97 of the time of the only product that it changed (H100,
+# 2026-11-28).
+SHORT_SUM = 1024
+# That a core moves in a cycle: half took 1.1 times as long, double 0.54 to 1.05 (H100, wgpu, 2026-11-28).
+CORE_BYTES = 20.0
+# To fill and to drain the device: half and double took 0.97 and 1.01 of the time (H100, 2026-11-28).
+WAVE_CYCLES = 600.0
 # Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
 UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
 SMALL_MATRICES = 32  # rows or columns, below which most of 16x16 matrices would be empty
-SMALL_SHARE = 16  # results of an invocation
+# Results of an invocation, whose loops stay: that compiles in 0.7 of the time (2026-11-23) and, with wgpu, runs 1.2
+# times as long as with 8 (H100, 2026-11-28).
+SMALL_SHARE = 16
 # Rows of open sizes that share a kernel: one, as a decoder has, then few classes, as each may need a shader of its own.
 CLASSES, LARGEST = (1, 16, 256, 4096), 65536
 READ_FLOAT16 = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
@@ -263,11 +272,15 @@ class Gemv:
         return fits and few and (8 * self.workgroup >= quads or self.workgroup == GEMV_SIZES[-1]) and self.rows <= rows
 
 
-GEMV_SIZES = (32, 64, 128, 256)
+GEMV_SIZES = (32, 64, 128, 256)  # invocations: up to WebGPU's limit of a workgroup
 GEMVS: dict[str, Gemv] = {g.name: g for g in (Gemv(rows, size) for rows in (1, 4) for size in GEMV_SIZES)}
-GEMV_TURNS = 4  # quads of a sum that an invocation takes by default, at most
+# Quads of a sum that an invocation takes by default, at most: 2 and 8 took as long, 1 took 1.09 times (H100,
+# 2026-11-28).
+GEMV_TURNS = 4
 LONG_GEMV = {True: 16, False: 24}  # quads of a sum from which GEMVs are the default: one row, several rows
-GEMV_ROWS, GEMV_RESULTS = 64, 8192  # up to so many rows, and results of several rows
+# Up to so many rows, and results of several rows: 32 rows took 1.3 times as long, 4,096 results 1.6, and 16,384 0.7
+# with wgpu (H100, 2026-11-28).
+GEMV_ROWS, GEMV_RESULTS = 64, 8192
 
 
 @dataclass(frozen=True, slots=True)
