@@ -336,7 +336,7 @@ def test_end_to_end_tests_see_the_engine_from_outside() -> None:
     folder = ROOT / "e2e_tests"
     for path in python_files(folder):
         inner = [name for name, _ in imports_of(path) if name.startswith("webinfer.")]
-        public = ("tasks", "load", "lab", "capabilities", "package.compile_model")
+        public = ("tasks", "load", "lab", "capabilities", "package.compile_model", "testing")
         names = [name.removeprefix("webinfer.") for name in inner]
         assert all(name.startswith(public) for name in names), f"{path}: {inner}"
 
