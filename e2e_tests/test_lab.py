@@ -90,7 +90,7 @@ def test_a_browser_is_driven_after_consent_until_its_user_stops_it(
     assert page.page.locator("#agree").is_visible()
     assert "tab 1, wasm" in page.page.locator("#chart").inner_text()
     assert page.page.locator("#table tbody tr").count() >= 3
-    page.wait_for("emptiness", lambda: page.text("#devices") == "There are none yet.")
+    page.wait_for("emptiness", lambda: page.text("#devices") == "No devices yet.")
 
 
 async def runs(address: str, count: int) -> None:

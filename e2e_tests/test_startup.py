@@ -215,7 +215,7 @@ def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
     assert "no plan" in plan_of_visit(page)
     (size,) = wait_for_plan(page).values()
     assert 100_000 < size < 1_000_000
-    tried = any("threads take" in line for line in page.console)  # and one was faster: it is tried again then
+    tried = any("threads are slower" in line for line in page.console)  # and one was faster: it is tried again then
     names, lines = files_asked_for(page), len(page.console)
     page.page.reload()
     second = page.wait_for_result()

@@ -104,7 +104,7 @@ def test_the_home_page_draws_what_was_found_and_says_what_ran_here(
     assert answer.ok
     assert answer.body().startswith(b"PK")
     sizes = page.page.locator("[data-size]").all_inner_texts()
-    assert all(size.endswith(" MB") or size == "needs a model file of yours" for size in sizes), (
+    assert all(size.endswith(" MB") or size == "needs your own model file" for size in sizes), (
         sizes
     )  # what is downloaded, whether it is here or has to be fetched
     detects_live(page)

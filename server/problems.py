@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 TITLES = {
     400: ("bad-request", "The request could not be understood."),
-    401: ("token", "The lab's token is missing or wrong; the server printed the address that has it."),
+    401: ("token", "The lab's token is missing or wrong. Open the address that the server printed: it has the token."),
     403: ("forbidden", "This address does not answer requests from there."),
     404: ("not-found", "There is nothing at this address."),
     405: ("method-not-allowed", "This address does not take that method."),

@@ -27,7 +27,7 @@ def application_pages(manifest: Manifest, settings: Settings, studio: Studio) ->
 
 def not_found_page(manifest: Manifest, settings: Settings, studio: Studio) -> Callable[[], Response]:
     """What answers people who open an address that has no page."""
-    view = ProblemView(frame_of(manifest, studio, ""), "There is no page at this address", studio.documented)
+    view = ProblemView(frame_of(manifest, studio, ""), "Page not found", studio.documented)
     return partial(not_found_response, PageRenderer(settings)("problem.html", view))
 
 

@@ -67,6 +67,7 @@ class Demo:
     models: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)  # of models, where the page offers a choice
     also: tuple[str, ...] = ()
+    effect: str = ""  # of masks: what becomes of the background at first
     fixed: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
 

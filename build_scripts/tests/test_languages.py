@@ -55,8 +55,8 @@ UNITS = re.compile(
 # Pieces that scripts put together; the whole is an entry.
 PIECES = (
     "added", "changed", "removed", "differ", "the same", "Check the address.", "no GPU", "of its range.",
-    "stored in this browser", "faster than the default{}", "read its files:", "timed{}",
-    "for that it has to send the header", "The sample photo {} from", "differ first at ", "{} {} of {} …", "of peak",
+    "stored in this browser", "faster than the default{}", "read its files,", "timed{}",
+    "which needs the header", "The sample photo {} from", "differ first at ", "{} {} of {} …", "of peak",
     "Measuring, round", "known before", "async for piece",
 )  # fmt: skip
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')

@@ -35,7 +35,7 @@ def test_people_get_a_page_where_there_is_none_and_scripts_get_json(client: Test
     for address in ("/nope", "/docs/nope", "/lab"):
         page = client.get(address, headers={"accept": "text/html,*/*;q=0.8"})
         assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-        assert "There is no page at this address" in page.text
+        assert "Page not found" in page.text
         assert 'href="/"' in page.text
         assert "script-src" in page.headers["content-security-policy"]
     answer = client.get("/nope", headers={"accept": "*/*"})

@@ -9,9 +9,9 @@
         webinfer_page.page.set_input_files("input[type=file]", "photo.jpg")
         assert webinfer_page.wait_for_result()["faces"]
 
-Pages say what they do in attributes of their root element: `data-state` is "starting", "ready" or "failed",
-`data-webinfer-result` and `data-webinfer-error` hold JSON. A Content-Security-Policy without 'unsafe-eval', as pages of
-webinfer have it, stops Playwright's `wait_for_function`; attributes are read without it.
+Pages report their state in attributes of their root element: `data-state` is "starting", "ready" or "failed";
+`data-webinfer-result` and `data-webinfer-error` hold JSON. Playwright's `wait_for_function` needs 'unsafe-eval', which
+the Content-Security-Policy of webinfer's pages does not allow; attributes can be read without it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @contextmanager
 def served(folder: str | Path, port: int = 0) -> Iterator[str]:
-    """The address of a folder that is served to this machine, with the headers that threads need.
+    """Serves a folder on this machine, with the headers that threads need; the address of the server.
 
     Raises:  InputError if the folder has no index.html, or the port is taken
     """
@@ -53,7 +53,7 @@ class WebinferPage:
     def open(self, path: str = "", limit_s: float | None = None) -> WebinferPage:
         """Opens a page of the site and waits until it is ready.
 
-        Raises:  AssertionError with the page's own words if it fails, or is not ready in time
+        Raises:  AssertionError with the page's error if it fails, or is not ready in time
         """
         self.page.goto(urljoin(self.address, path))
         self.wait_until_ready(limit_s)
@@ -61,7 +61,7 @@ class WebinferPage:
 
     @property
     def state(self) -> str:
-        """What the page says of itself: "starting", "ready", "failed", or "" for none."""
+        """The page's state: "starting", "ready", "failed", or "" if it reports none."""
         return self._attribute("data-state")
 
     @property

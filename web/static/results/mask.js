@@ -10,7 +10,7 @@ const BLUR = 1 / 40; // of the picture's longer side
 const DEPTHS = "depths"; // the name of results of depth estimation
 const HEAT = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]]; // Matplotlib's "plasma"
 const effects = { blur: "Blur", mask: "Mask", colour: "Colour", picture: "Picture" };
-const chosen = { effect: "blur", colour: "#1f6f5c", picture: null };
+const chosen = { effect: document.documentElement.dataset.effect ?? "blur", colour: "#1f6f5c", picture: null };
 const layers = new Map(); // canvases that are used again
 
 /** A canvas of this size, the same for the same name. */
@@ -42,14 +42,14 @@ function stencil({ width, height, values }, [red, green, blue, most], inverse) {
 }
 
 /** What takes the background's place, as large as the view's picture. */
-function background({ medium, scale, picture }) {
+function background({ medium, scale, picture }, effect) {
   const [width, height] = [picture.width * scale, picture.height * scale];
   const canvas = layer("background", width, height);
   const context = canvas.getContext("2d");
-  if (chosen.effect === "colour" || (chosen.effect === "picture" && !chosen.picture)) {
+  if (effect === "colour" || (effect === "picture" && !chosen.picture)) {
     context.fillStyle = chosen.colour;
     context.fillRect(0, 0, width, height);
-  } else if (chosen.effect === "picture") {
+  } else if (effect === "picture") {
     const fit = Math.max(width / chosen.picture.width, height / chosen.picture.height);
     const [across, down] = [chosen.picture.width * fit, chosen.picture.height * fit];
     context.drawImage(chosen.picture, (width - across) / 2, (height - down) / 2, across, down);
@@ -88,16 +88,17 @@ export function look() {
   };
 }
 
-/** Draws masks over the picture of a view (overlay.js), maps of depth as colours. */
+/** Draws masks over the picture of a view (overlay.js), maps of depth as colours. `effect` of a schema goes before the chosen one. */
 export function draw(view, found, schema) {
+  const effect = schema.effect ?? chosen.effect;
   for (const mask of found) {
     if (schema.name === DEPTHS) drawWhole(view, heat(mask));
     else if (mask.painted) {
-      if (chosen.effect === "picture" && chosen.picture) drawWhole(view, background(view));
+      if (effect === "picture" && chosen.picture) drawWhole(view, background(view, effect));
       drawWhole(view, mask.painted);
-    } else if (chosen.effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
+    } else if (effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
     else {
-      const canvas = background(view);
+      const canvas = background(view, effect);
       const context = canvas.getContext("2d");
       context.globalCompositeOperation = "destination-in";
       context.imageSmoothingQuality = "high";

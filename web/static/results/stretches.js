@@ -61,5 +61,5 @@ function times(context, width, low, axis, seconds, { line, quiet }) {
 /** A stretch in words. */
 export function describe({ start, end, score, label }) {
   const text = (value) => `${value.toFixed(2)} s`;
-  return { ...(label && { Heard: labelText(label) }), From: text(start), To: text(end), Lasts: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
+  return { ...(label && { Sound: labelText(label) }), From: text(start), To: text(end), Duration: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
 }

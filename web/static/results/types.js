@@ -62,5 +62,5 @@ function kinds(context, found, { left, top, right, low }) {
 /** A kind in words; the first is the one that is told, which is not the model's own where that is not certain enough. */
 export function describe({ label, description, mime_type: mime, score, guess }, place) {
   const unsure = !place && guess && guess !== label ? ` (${labelText(guess)} was not certain enough)` : "";
-  return { Kind: `${description || labelText(label)}${unsure}`, Type: mime || "–", Score: { text: shareOf(score), part: score } };
+  return { Type: `${description || labelText(label)}${unsure}`, "MIME type": mime || "–", Score: { text: shareOf(score), part: score } };
 }

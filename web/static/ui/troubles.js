@@ -13,7 +13,7 @@ const TITLES = {
   "no-camera": "There is no camera",
   closed: "The model was closed",
   compiler: "The engine could not prepare the model",
-  "cross-origin": "The other site does not give its file to this page",
+  "cross-origin": "Could not read the file from its site",
   "device-lost": "The graphics processor was lost",
   download: "A part of the engine could not be loaded",
   "engine-died": "The engine stopped",

@@ -10,6 +10,7 @@ import os
 import sys
 import tarfile
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.ops.case_graphs import run
 from tests.session.models import model
 
 from webinfer.errors import IntegrityError, ModelFormatError
-from webinfer.host import package_clients, published_files, published_table
+from webinfer.host import native, package_clients, published_files, published_table
 from webinfer.host.interface import ProgressEvent
 from webinfer.host.native import NativeHost
 
@@ -63,6 +64,18 @@ def test_a_model_comes_once_with_progress_and_is_kept(shelf: dict[str, Any], tmp
     assert bytes(run(host.fetch(host.asset("models/b.json")))) == b"[1]", "what came with it is kept too"
     with pytest.raises(ModelFormatError, match=r"no-such-package.*WEBINFER_MODELS"):
         run(host.fetch(address, fresh=True))
+
+
+def test_its_bar_is_named_after_the_file(shelf: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def shown(progress: Any, name: str) -> Any:
+        names.append(name)
+        return nullcontext(progress)
+
+    monkeypatch.setattr(native, "shown", shown)
+    run(NativeHost().fetch("published:a.tflite"))
+    assert names == ["a.tflite"]
 
 
 def test_two_that_ask_at_once_both_get_it(shelf: dict[str, Any], tmp_path: Path) -> None:

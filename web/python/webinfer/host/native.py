@@ -113,7 +113,8 @@ class NativeHost:
 
             published = url.startswith(published_table.SCHEME)
             get = published_files.published if published else kept_downloads.kept_download
-            with shown(progress, PurePath(url.split("?")[0]).name) as told:
+            name = PurePath(url.removeprefix(published_table.SCHEME).split("?")[0]).name
+            with shown(progress, name) as told:
                 return await asyncio.to_thread(get, url, told, fresh)
         try:
             data = mapped(Path(url))

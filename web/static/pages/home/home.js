@@ -40,7 +40,7 @@ const tallest = (found) => Math.max(...found.map(({ box }) => box.height));
 async function draw(card) {
   const { image, found, beside } = recorded[card.dataset.demo ?? card.dataset.found] ?? {};
   if (!found) return;
-  const { drawer, schema } = card.dataset;
+  const { drawer, schema, effect } = card.dataset;
   // below a path, addresses in a page are relative to the page, and those of an import to its script
   if (!drawers.has(drawer)) drawers.set(drawer, import(new URL(drawer, document.baseURI).href));
   const { draw: onto } = await drawers.get(drawer);
@@ -58,7 +58,7 @@ async function draw(card) {
     view.context.fillRect(0, 0, view.width, view.height);
   }
   if (close) drawWhole(view, medium);
-  const shape = schema ? JSON.parse(schema) : {};
+  const shape = { ...(schema && JSON.parse(schema)), effect };
   if (shape.kind === "landmarks") {
     view.context.fillStyle = DIMMED;
     view.context.fillRect(0, 0, view.width, view.height);

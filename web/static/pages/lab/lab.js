@@ -66,12 +66,12 @@ function join() {
   say(byId("status"), "Connecting to the lab …");
   device = new LabDevice(calls, { token, name: byId("name").value, about: about() }, {
     here: (name) => {
-      say(byId("status"), `In the lab as “${name}”; no program controls it.`);
+      say(byId("status"), `Connected as “${name}”. No program is controlling this device.`);
       root.dataset.webinferDevice = JSON.stringify({ name });
       look();
     },
     driven: (by) => {
-      say(byId("status"), by === null ? "No program controls this device now." : `A program at ${by} controls this device.`);
+      say(byId("status"), by === null ? "No program is controlling this device." : `A program at ${by} is controlling this device.`);
       root.dataset.webinferDriven = JSON.stringify({ by });
     },
     asked: (action, fields) => {
@@ -141,7 +141,7 @@ async function look() {
     byId("agree").setAttribute("aria-disabled", "false");
   } catch (error) {
     byId("agree").setAttribute("aria-disabled", "true");
-    say(byId("devices"), error.code ? error.message : "The lab’s server does not answer.");
+    say(byId("devices"), error.code ? error.message : "The lab’s server does not respond.");
     return error.code !== "token";
   }
   return true;

@@ -25,7 +25,7 @@ export async function asked(what, token) {
 export function showDevices(devices) {
   const state = ({ busy, doing, model }) => (busy ? `controlled: ${[doing.join(", ") || "waiting", model].filter(Boolean).join(", ")}` : "free");
   const rows = devices.map((device) => [device.name, state(device), device.about.browser ?? "", device.about.gpu ?? ""]);
-  byId("devices").replaceChildren(rows.length ? table("Devices of the lab", ["Device", "State", "Browser", "GPU"], rows) : "There are none yet.");
+  byId("devices").replaceChildren(rows.length ? table("Devices of the lab", ["Device", "State", "Browser", "GPU"], rows) : "No devices yet.");
 }
 
 /** The latest measurement of each model on each device and backend, as rows of the chart. */
@@ -48,7 +48,7 @@ export function showResults(results, titles) {
     const when = el("time", { datetime: at, text: new Date(at).toLocaleTimeString() });
     return [device, model.replaceAll("_", " "), backend, action, told(action, value), when];
   });
-  byId("table").replaceChildren(cells.length ? table("Answers of devices", ["Device", "Model", "Backend", "Request", "Answer", "At"], cells) : "");
+  byId("table").replaceChildren(cells.length ? table("Results of devices", ["Device", "Model", "Backend", "Request", "Result", "Time"], cells) : "");
 }
 
 /** An answer in a few words; a device may have answered anything. */

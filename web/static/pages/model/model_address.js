@@ -51,8 +51,8 @@ async function answerOf(url, signal) {
   } catch (error) {
     if (signal.aborted) throw error;
     if (!navigator.onLine) throw new AddressError("model-missing", "This device is offline. Connect to a network and try again.");
-    throw new AddressError("cross-origin", `The browser could not read ${url.href}. The browser does not tell pages why. Either ${url.host} cannot be reached, or it does not allow other sites to read its files: `
-      + `for that it has to send the header Access-Control-Allow-Origin (CORS). ${READABLE}`);
+    throw new AddressError("cross-origin", `The browser could not read ${url.href}. It does not say why. Either ${url.host} cannot be reached, or it does not allow other sites to read its files, `
+      + `which needs the header Access-Control-Allow-Origin (CORS). ${READABLE}`);
   }
 }
 

@@ -57,7 +57,7 @@ class InputRow {
     this.#info = info;
     this.#refuse = refuse;
     const name = `input-${number}`;
-    const kinds = [["noise", "Noise"], ["zeros", "Zeros"], ...(this.#takesPictures() ? [["picture", "Picture"]] : []), ["npy", ".npy file"]];
+    const kinds = [["noise", "Random"], ["zeros", "Zeros"], ...(this.#takesPictures() ? [["picture", "Picture"]] : []), ["npy", ".npy file"]];
     this.#kind = el("select", { id: name }, kinds.map(([value, text]) => el("option", { value, text })));
     this.#range = el("select", { "aria-label": `Range of pixel values for ${info.name}` }, Object.keys(RANGES).map((text) => el("option", { text })));
     this.#picker = el("input", { type: "file", "aria-label": `File for ${info.name}` });
@@ -139,7 +139,7 @@ export class Inputs {
     if (JSON.stringify(infos) === JSON.stringify(this.#infos)) return;
     this.#infos = infos;
     this.#rows = infos.map((info, number) => new InputRow(info, number, this.#refuse));
-    const seed = el("label", { class: "seed" }, "Seed of the noise ", el("input", { type: "number", id: "seed", value: "0", min: "0", max: "999999", step: "1" }));
+    const seed = el("label", { class: "seed" }, "Random seed ", el("input", { type: "number", id: "seed", value: "0", min: "0", max: "999999", step: "1" }));
     byId("inputs").replaceChildren(...this.#rows.map(({ row }) => row), seed);
   }
 

@@ -42,10 +42,11 @@ export class OwnFiles {
 
   /** Opens the model with what it needs; the site has what the user need not give. */
   async #send() {
-    if (!this.#files.model) return;
+    const asked = [...document.querySelectorAll("[data-file]")].map(({ dataset }) => dataset);
+    if (!asked.every(({ file, usual, optional }) => this.#files[file] || usual || optional !== undefined)) return; // more are to come
     try {
-      for (const { dataset } of document.querySelectorAll("[data-file]")) {
-        if (dataset.usual) this.#files[dataset.file] ??= await (await fetchedFile(dataset.usual, this.#settings, this.#report)).arrayBuffer();
+      for (const { file, usual } of asked) {
+        if (usual) this.#files[file] ??= await (await fetchedFile(usual, this.#settings, this.#report)).arrayBuffer();
       }
     } catch (error) {
       return this.#refuse({ code: error.code ?? "download", message: error.message });

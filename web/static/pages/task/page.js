@@ -73,6 +73,7 @@ async function onShown({ result, image, found }) {
 
 /** Gives the browser the page's icons and examples. From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
+  if (!byId("icons")) return; // done
   document.querySelector("link[rel=icon]").replaceWith(byId("icons").content);
   showExamples((file) => stage.showFiles([file]));
   navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
@@ -102,6 +103,7 @@ function onStarted({ capabilities }) {
   results.expect(schema);
   if (restarted) own.renew();
   restarted = null;
+  setTimeout(keepPage, KEEPER_MS);
 }
 
 /** "Auto" has measured which backend is the fastest. */

@@ -50,7 +50,7 @@ async def open_threads(host: Host, isa: str | None, threads: int | None, proven:
         team, one = trial(host, kernels)
         if team < one:
             break
-        log.warning("%s threads take %.2f ms here for what one does in %.2f ms", kernels.threads, team, one)
+        log.warning("%s threads are slower than one here (%.2f ms, against %.2f ms)", kernels.threads, team, one)
         kernels.close()
         kernels = await host.kernels(kernels.isa, kernels.threads // 2)
     _fast[:] = [kernels.threads]
