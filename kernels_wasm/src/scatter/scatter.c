@@ -40,6 +40,7 @@ void b8_scatter_nd(const int32_t *restrict positions, const uint8_t *restrict up
   }
 SCATTER_ND_ADD(f32_scatter_nd_add, float)
 SCATTER_ND_ADD(i32_scatter_nd_add, uint32_t)
+SCATTER_ND_ADD(i64_scatter_nd_add, uint64_t)
 
 #define SCATTER(PREFIX, TYPE)                                                                          \
   void PREFIX##_scatter_elements(const int32_t *restrict positions, const TYPE *restrict updates,       \

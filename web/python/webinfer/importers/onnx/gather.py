@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import within
+from webinfer.importers.core.unique import reversed_order
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops import gather, reduce
+from webinfer.ops import gather, reduce, scan
 from webinfer.ops.registry import NoAttrs
 
-_MOST_POSITIONS = 2**20
+_MOST_POSITIONS = 2**20  # and comparisons of updates with elements
 # What combines updates of one position, what adds them to x, and what changes nothing.
 _COMBINED: dict[str, tuple[Op, Op, float]] = {
     "max": (reduce.REDUCE_MAX, ew.MAXIMUM, -math.inf), "min": (reduce.REDUCE_MIN, ew.MINIMUM, math.inf),
@@ -85,28 +87,65 @@ def _scatter_nd(op: Operation) -> Value:
 
 def _scattered(op: Operation, x: Value, positions: Value, updates: Value, kind: str) -> Value:
     """x with updates [P.., I..] put to positions [P.., k], added there, or combined in another way."""
-    if kind in ("none", "add"):
-        return op.emit(gather.SCATTER_ND, [x, positions, updates], gather.ScatterNdAttrs(kind == "add"))
-    if kind not in _COMBINED or not x.type.dtype.is_float:
-        op.refuse(f"reduction {kind} of {x.type.dtype}")
-    reduction, combine, neutral = _COMBINED[kind]
+    dtype = x.type.dtype
+    if kind == "none":
+        return op.emit(gather.SCATTER_ND, [x, positions, updates], gather.ScatterNdAttrs())
+    if not dtype.is_float and dtype.itemsize < 4:
+        wide = _scattered(op, op.cast(x, DType.INT32), positions, op.cast(updates, DType.INT32), kind)
+        return op.cast(wide, dtype)
+    if kind == "add":
+        return op.emit(gather.SCATTER_ND, [x, positions, updates], gather.ScatterNdAttrs(add=True))
+    if kind not in _COMBINED:
+        op.refuse(f"reduction {kind}")
+    _, combine, neutral = _COMBINED[kind]
+    if not dtype.is_float and math.isinf(neutral):
+        neutral = dtype.range[neutral > 0]
     depth = positions.type.shape[-1]
-    sizes, rest = x.type.shape[:depth], x.type.shape[depth:]
-    count, places, inner = positions.type.size // max(depth, 1), math.prod(sizes), math.prod(rest)
-    within(f"{op.what}: updates times elements", count * places * inner, _MOST_POSITIONS, "use fewer")
-    flat, columns = op.constant([0], positions.type.dtype), op.reshape(positions, (count, depth))
-    for i, size in enumerate(sizes):  # as one number, counted from 0
-        length = op.constant([size], positions.type.dtype)
+    shape = math.prod(x.type.shape[:depth]), math.prod(x.type.shape[depth:])
+    rows = _row_numbers(op, positions, x.type.shape[:depth])
+    updates = op.reshape(updates, (rows.type.size, shape[1]))
+    compared = updates.type.size * shape[0] <= _MOST_POSITIONS
+    if not compared and kind == "mul":
+        within(f"{op.what}: updates times elements", updates.type.size * shape[0], _MOST_POSITIONS, "use fewer")
+    found = (_compared if compared else _sorted)(op, kind, rows, updates, shape, neutral)
+    return op.reshape(op.binary(combine, op.reshape(x, shape), found), x.type.shape)
+
+
+def _row_numbers(op: Operation, positions: Value, sizes: tuple[int, ...]) -> Value:
+    """Positions [P.., k] in axes of these sizes, each as one number that counts from 0. Shapes:  -> [P]"""
+    depth, dtype = positions.type.shape[-1], positions.type.dtype
+    count = positions.type.size // max(depth, 1)
+    flat, columns = op.constant([0], dtype), op.reshape(positions, (count, depth))
+    for i, size in enumerate(sizes):
+        length = op.constant([size], dtype)
         own = op.binary(ew.FLOOR_MOD, op.row(columns, 1, i), length)
         flat = op.binary(ew.ADD, op.binary(ew.MUL, flat, length), own)
-    hit = op.binary(
-        ew.EQUAL, op.reshape(flat, (count, 1, 1)), op.constant(range(places), positions.type.dtype, (1, places, 1))
+    return op.reshape(flat, (count,))
+
+
+def _compared(op: Operation, kind: str, rows: Value, updates: Value, shape: tuple[int, int], neutral: float) -> Value:
+    """What the updates of each row make together: every row of `shape` looks at all of them."""
+    (count, inner), dtype = updates.type.shape, rows.type.dtype
+    hit = op.binary(ew.EQUAL, op.reshape(rows, (count, 1, 1)), op.constant(range(shape[0]), dtype, (1, shape[0], 1)))
+    neutral_value = op.scalar_of(neutral, updates.type.dtype)
+    spread = op.emit(ew.WHERE, [hit, op.reshape(updates, (count, 1, inner)), neutral_value], NoAttrs())
+    return op.emit(_COMBINED[kind][0], [spread], reduce.ReduceAttrs((0,)))
+
+
+def _sorted(op: Operation, kind: str, rows: Value, updates: Value, shape: tuple[int, int], neutral: float) -> Value:
+    """The largest or the smallest update of each element: of sorted ones that are written, the last stays."""
+    (count, inner), dtype, size = updates.type.shape, rows.type.dtype, updates.type.size
+    first = op.binary(ew.MUL, op.reshape(rows, (count, 1)), op.constant([inner], dtype))
+    places = op.binary(ew.ADD, first, op.constant(range(inner), dtype, (1, inner)))
+    given = op.reshape(updates, (size,))
+    keys = op.cast(given, DType.FLOAT32) if given.type.dtype is DType.FLOAT16 else given
+    _, order = op.emit_all(scan.TOP_K, [reversed_order(op, keys) if kind == "max" else keys], scan.TopKAttrs(size))
+    written, at = (
+        op.emit(gather.GATHER, [v, order], gather.GatherAttrs(0)) for v in (given, op.reshape(places, (size,)))
     )
-    spread = op.emit(
-        ew.WHERE, [hit, op.reshape(updates, (count, 1, inner)), op.scalar_of(neutral, x.type.dtype)], NoAttrs()
-    )
-    found = op.emit(reduction, [spread], reduce.ReduceAttrs((0,)))
-    return op.reshape(op.binary(combine, op.reshape(x, (places, inner)), found), x.type.shape)
+    none = op.expand(op.scalar_of(neutral, given.type.dtype), (math.prod(shape),))
+    found = op.emit(gather.SCATTER_ND, [none, op.reshape(at, (size, 1)), written], gather.ScatterNdAttrs())
+    return op.reshape(found, shape)
 
 
 CONVERTERS: dict[str, Convert] = {

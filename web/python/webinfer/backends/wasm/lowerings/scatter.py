@@ -43,9 +43,9 @@ def scatter_nd(node: Node, builder: Builder) -> None:
     dtype, depth, target = compute_dtype(x), p.type.shape[-1], builder.ref(node.output)
     row, kernel = math.prod(x.type.shape[depth:]), "b8_scatter_nd"
     if node.attrs.add:
-        if dtype is not F32 and dtype.itemsize != 4:
+        if dtype is not F32 and dtype.itemsize < 4:
             raise refuse(node.op, dtype)
-        kernel = "f32_scatter_nd_add" if dtype is F32 else "i32_scatter_nd_add"
+        kernel = "f32_scatter_nd_add" if dtype is F32 else f"i{8 * dtype.itemsize}_scatter_nd_add"
     else:
         row *= dtype.itemsize
     copy(builder, builder.ref(x), target, x.type.size * dtype.itemsize)
