@@ -10,6 +10,7 @@ from build_scripts.judge.fuzz.graphs import FuzzNode
 from build_scripts.judge.fuzz.onnx.elementwise import CODES, Row
 
 INDICES = ("int64", "int32")
+_COMBINING = ("add", "mul", "max", "min")  # positions may repeat; else they are unique: the order of writes is open
 
 
 def _operand_axes(d: Draw, since: int, axes: list[int] | None, name: str = "axes") -> tuple[list[str], dict[str, Any]]:
@@ -191,8 +192,11 @@ def _scatter_elements(op: str) -> Row:
         )
         n = shape[axis]
         rows = np.argsort(d.rng.random([n if i == axis % len(shape) else w for i, w in enumerate(wanted)]), axis)
-        unique = np.take(rows, range(wanted[axis]), axis).astype(d.dtype(INDICES))  # the order of writes is open
-        return d.node(op, [x, d.new(unique), d.like(x, wanted)], axis=axis, reduction=reduction)
+        positions = np.take(rows, range(wanted[axis]), axis)
+        if reduction in _COMBINING:
+            positions //= 2
+        found = d.new(positions.astype(d.dtype(INDICES)))
+        return d.node(op, [x, found, d.like(x, wanted)], axis=axis, reduction=reduction)
 
     return row
 
@@ -203,14 +207,11 @@ def _scatter_nd(d: Draw) -> FuzzNode:
     rank = d.integer(1, len(shape))
     places = int(np.prod(shape[:rank]))
     count = d.integer(0, min(places, 6))
-    at = (
-        np.stack(np.unravel_index(d.rng.permutation(places)[:count], shape[:rank]), -1)
-        if places
-        else np.zeros((0, rank))
-    )
     reduction = (
         d.maybe(d.pick(("none", "add", "mul", "max", "min")[: 3 if d.version < 18 else 5])) if d.version >= 16 else None
     )
+    numbers = d.rng.permutation(places)[:count] // (2 if reduction in _COMBINING else 1)
+    at = np.stack(np.unravel_index(numbers, shape[:rank]), -1) if places else np.zeros((0, rank))
     return d.node("ScatterND", [x, d.new(at.astype("int64")), d.like(x, (count, *shape[rank:]))], reduction=reduction)
 
 
