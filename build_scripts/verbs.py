@@ -45,6 +45,7 @@ MEASURE: dict[str, Verb] = {
     "tune": Verb("bench.tune", ALL, "time GPU kernels in headless Chromium; `--ship` turns logs into default tunings"),
     "interop": Verb("bench.interop", ALL, "a custom operator through a shared GPU buffer and through host memory"),
     "frames": Verb("bench.frames", ALL, "frames per second of camera tasks, next to MediaPipe's packages for pages"),
+    "decoder": Verb("bench.decoder", ALL, "an ONNX decoder's prompt and tokens, next to ONNX Runtime Web"),
     "text": Verb("bench.text", ALL, "a language model's prompt and answer speed in tokens/s, next to wllama"),
     "throughput": Verb(
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, next to PyTorch"
