@@ -6,6 +6,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from webinfer.dtypes import DType
@@ -17,6 +18,7 @@ from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
 
+RANGES = 8, 1 << 16  # ranges of numbers that are kept, and how long they are at most: 2 MB, 4 MB of int64
 SIZED = (DType.INT32, DType.INT64)  # element types of constants that may follow sizes
 QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)  # any operator fuses these
@@ -36,6 +38,12 @@ def pack(numbers: Sequence[float], dtype: DType) -> bytes:
     except OverflowError:
         limit = 65520.0 if dtype is DType.FLOAT16 else 3.4028235677973366e38
         return struct.pack(layout, *(math.copysign(math.inf, n) if abs(n) >= limit else n for n in numbers))
+
+
+@lru_cache(RANGES[0])
+def packed_range(numbers: range, dtype: DType) -> memoryview:
+    """As `pack`; ranges asked for again are the same view, so that layers share what they make of positions."""
+    return memoryview(pack(numbers, dtype))
 
 
 class Steps:
@@ -62,7 +70,9 @@ class Steps:
         kind = TensorType((len(numbers),) if shape is None else tuple(shape), dtype)
         if dtype in SIZED and has_size(numbers):
             return Value("sizes", kind, SizeConstant(numbers, dtype))
-        return Value("constant", kind, Constant(memoryview(pack(numbers, dtype)), dtype))
+        is_kept = isinstance(numbers, range) and len(numbers) <= RANGES[1]
+        data = packed_range(numbers, dtype) if is_kept else memoryview(pack(numbers, dtype))
+        return Value("constant", kind, Constant(data, dtype))
 
     def scalar_of(self, number: float, dtype: DType) -> Value:
         """One number as a constant without axes."""
