@@ -11,7 +11,8 @@ import struct
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeGuard
 
 from webinfer.backends.base import BindableExecutor, BufferBinding, Executor, PlanRow
 from webinfer.backends.webgpu.dispatch import Derived, Scratch, Source
@@ -79,6 +80,11 @@ def _region_at_hint(region: Region) -> Region:
     return Region(region.block, hint_of(region.offset), hint_of(region.nbytes))
 
 
+def _follows(number: Number) -> TypeGuard[tuple[int, ...]]:
+    """Whether it is the place of an expression of sizes."""
+    return isinstance(number, tuple)
+
+
 def _source_at_hint(source: Source) -> Source:
     """A source that a lowering made, in numbers: the proof of the schedule looks at it."""
     if isinstance(source, Value):
@@ -99,8 +105,7 @@ def _step_at_hint(step: Step) -> Step:
 class _SizedStep(NamedTuple):
     """A dispatch of a run: what of it follows sizes."""
 
-    layout: str  # of its parameters
-    words: list[Number]
+    words: tuple[tuple[int, str, int], ...]  # of its parameters those that follow sizes: place, format, expression
     groups: tuple[Number, ...]
     regions: Sequence[_Region]
     follows: bool  # whether its workgroups do
@@ -122,16 +127,23 @@ class OpenProgram(ShowsFollowedGraph, RowProgram, WebGpuExecutor, BindableExecut
             for place, numbers in zip(followed.schedule.appended, followed.rows, strict=True)
         ]
         self._spans = list[tuple[Span, ...]]()  # that dispatches bind now
+        self._binders = dict[int, list[int]]()  # dispatches by the buffers that they bind
+        self._uniforms = bytearray()
         self._sized_steps = [
             self._sized_step(*row) for row in zip(followed.words, followed.groups, followed.regions, strict=True)
         ]
+        self._following = [i for i, one in enumerate(self._sized_steps) if one.words or one.follows or one.moves]
         self.changing = frozenset(block.buffer for block in followed.elements)
 
     async def load(self, progress: Progress | None = None) -> None:
         """As every program; then for the sizes that are bound."""
         await super().load(progress)
         self._spans = [order.bindings for order in self.recipe.orders[self.recipe.prepare :]]
-        await self._apply({}, {span.buffer for spans in self._spans for span in spans})
+        self._binders, self._uniforms = {}, bytearray(self.recipe.uniforms)
+        for i, spans in enumerate(self._spans):
+            for buffer in {span.buffer for span in spans}:
+                self._binders.setdefault(buffer, []).append(i)
+        await self._apply({}, self._binders.keys())
 
     def _sizes_bound(self) -> list[int]:
         return self._followed.sizes
@@ -220,18 +232,18 @@ class OpenProgram(ShowsFollowedGraph, RowProgram, WebGpuExecutor, BindableExecut
         looked_at = looked_at or {*grown, *taken}
         for buffer, nbytes in grown.items():
             recipe.sizes[buffer] = nbytes
-        uniforms, steps = bytearray(recipe.uniforms), list[tuple[int, Any, Any]]()
+        uniforms, steps = self._uniforms, list[tuple[int, Any, Any]]()
         found = followed.found
-        for i, step in enumerate(self._sized_steps):
-            old = self._spans[i]
+        touched = {i for buffer in looked_at for i in self._binders.get(buffer, ())}
+        for i in sorted({*self._following, *touched, *skipped, *self._skipped}):
+            step, old = self._sized_steps[i], self._spans[i]
             spans, changed = old, False
-            if step.moves or any(span.buffer in looked_at for span in old):
+            if step.moves or i in touched:
                 spans = (*map(self._span, step.regions), *old[len(step.regions) :])
-                changed = spans != old or any(span.buffer in looked_at for span in spans)
+                changed = spans != old or i in touched
                 self._spans[i] = spans
-            if step.words:
-                values = [found[word[0]] if isinstance(word, tuple) else word for word in step.words]
-                struct.pack_into(step.layout, uniforms, old[-1].offset, *values)
+            for place, kind, number in step.words:
+                struct.pack_into(f"<{kind}", uniforms, old[-1].offset + place, found[number])
             if i in skipped:
                 if changed or i not in self._skipped:
                     steps.append((self._base + i, spans if changed else None, (0, 0, 0)))
@@ -247,12 +259,13 @@ class OpenProgram(ShowsFollowedGraph, RowProgram, WebGpuExecutor, BindableExecut
         self, words: Sequence[tuple[str, Number]], groups: tuple[Number, ...], regions: Sequence[_Region]
     ) -> _SizedStep:
         moves = any(
-            isinstance(offset, tuple) or (isinstance(nbytes, tuple) and nbytes != self._followed.blocks[block])
+            _follows(offset) or (_follows(nbytes) and nbytes != self._followed.blocks[block])
             for block, offset, nbytes in regions
         )
-        follows = any(isinstance(count, tuple) for count in groups)
-        layout = "<" + "".join(kind for kind, _ in words)
-        return _SizedStep(layout, [word for _, word in words], groups, regions, follows, moves)
+        follows = any(map(_follows, groups))
+        places = accumulate((struct.calcsize(kind) for kind, _ in words), initial=0)
+        sized = tuple((at, kind, word[0]) for at, (kind, word) in zip(places, words, strict=False) if _follows(word))
+        return _SizedStep(sized, groups, regions, follows, moves)
 
     def _span(self, region: _Region) -> Span:
         """What a dispatch binds of a buffer: all of it for a whole tensor, so that most bindings stay."""
