@@ -4,13 +4,19 @@
 //   Weight 4j + i of it is unpacked(b.q[j])[i] * b.d[j / 4] + b.m[j / 4]; weight_quad(row, at, j, side) are four of them.
 //   fetch_quad(row, at, j, side) are the words that four weights lie in, opened(words, row, at, j) the weights: who fetches
 //   early and opens late does not wait for the memory.
-//   Needs: as many of w, w1 and w2 as `matrices` says, bound as single words.  Source: the block layouts of the GGUF format
+//   Needs: as many of w, w1 and w2 as `matrices` says, bound as single words.  Source: the block layouts of the GGUF format;
+//   "packed" is our own, made at load of whole numbers and scales that a file has apart
 
 // BYTES of a block: of 32 weights, of K types 256. MINIMUM 1: it has an offset of its own; FIFTH 1: weights have a fifth
 // bit, which lies apart.
 const BYTES: u32 = {{ block_bytes }}u;
 const MINIMUM: u32 = {{ minimum }}u;
 const FIFTH: u32 = {{ fifth }}u;
+$$ if layout == "packed"
+// Behind its scale, and its zero if MINIMUM is 1, a block has `block` whole numbers of `bits` bits.
+const OPEN: u32 = {{ block // 32 }}u;
+const BITS: u32 = {{ bits }}u;
+$$ endif
 
 fn word(i: u32, side: u32) -> u32 {
     $$ for m in range(1, matrices)
@@ -68,6 +74,22 @@ fn fetch_quad(row: u32, at: u32, j: u32, side: u32) -> Raw {
 fn opened(raw: Raw, row: u32, at: u32, j: u32) -> vec4<f32> {
     return vec4<f32>(unpack2x16float(raw.x), unpack2x16float(raw.y));
 }
+$$ elif layout == "packed"
+fn block_word(row: u32, at: u32) -> u32 { return (row + at / OPEN * BYTES) >> 2u; }
+fn scale_of(row: u32, at: u32, side: u32) -> f32 { return bitcast<f32>(word(block_word(row, at), side)); }
+fn fetch_quad(row: u32, at: u32, j: u32, side: u32) -> Raw {
+    let p = block_word(row, at);
+    var zero = bitcast<u32>({{ 2 ** (bits - 1) }}.0);
+    if (MINIMUM == 1u) { zero = word(p + 1u, side); }
+    let q = word(p + 1u + MINIMUM + at % OPEN * BITS + j * BITS / 8u, side);
+    return Raw(word(p, side), zero, q >> ((4u * BITS * j) & 31u), 0u);
+}
+// Four weights without their scale.
+fn unscaled(raw: Raw) -> vec4<f32> {
+    let q = (vec4<u32>(raw.z) >> (BITS * vec4<u32>(0u, 1u, 2u, 3u))) & vec4<u32>((1u << BITS) - 1u);
+    return vec4<f32>(q) - bitcast<f32>(raw.y);
+}
+fn opened(raw: Raw, row: u32, at: u32, j: u32) -> vec4<f32> { return unscaled(raw) * bitcast<f32>(raw.x); }
 $$ elif layout == "bfloat16"
 fn fetch_quad(row: u32, at: u32, j: u32, side: u32) -> Raw {
     let p = (row >> 2u) + 16u * at + 2u * j;

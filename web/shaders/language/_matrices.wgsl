@@ -1,6 +1,7 @@
 // _matrices: several matrices that one input is multiplied with, side by side: their columns, or a gate and what it gates.
 //
 //   side_of(n), first_of(side): the matrix of column n of all, and its first column.  Needs: params.first1, .first2
+//   store_at(side, i, v): element i of the result of a matrix, where these lie apart.
 
 fn side_of(n: u32) -> u32 {
     var side = 0u;
@@ -19,11 +20,32 @@ fn first_of(side: u32) -> u32 {
     $$ endif
     return 0u;
 }
+$$ if apart
+
+// The column behind the last one of a matrix.
+fn end_of(side: u32) -> u32 {
+    $$ for m in range(1, matrices)
+    if (side + 1u == {{ m }}u) { return params.first{{ m }}; }
+    $$ endfor
+    return params.n;
+}
+$$ endif
 $$ if gated
 
 // silu(gate) * up
 fn gated(gate: f32, up: f32) -> f32 {
     let e = exp(-abs(gate));
     return gate * (select(e, 1.0, gate >= 0.0) / (1.0 + e)) * up;
+}
+$$ endif
+$$ if apart
+
+fn store_at(side: u32, i: u32, v: f32) {
+    switch side {
+        $$ for m in range(1, matrices)
+        case {{ m }}u: { store_y{{ m }}(i, v); }
+        $$ endfor
+        default: { store_y(i, v); }
+    }
 }
 $$ endif

@@ -3,7 +3,8 @@
 //   x         [ROWS, K], read in quads; rounded before (rounded_blocks.wgsl) unless weights are floats
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
 //   gated     y = silu(x wT) * (x w1T); w has the upper, w1 the lower half of a tile's columns
-//   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`
+//   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`;
+//   if `apart` in y, y1 and y2, where N % 4 == 0 of each
 //   place     its second number is how many rows count; y is 0 for others
 //   bias [N], residual and y [ROWS, N]
 //   Needs: K % 32 == 0.  A workgroup computes ROWS rows by COLUMNS columns of all matrices, an invocation an eighth of the
@@ -64,7 +65,13 @@ fn column_at(n: u32, c: u32) -> Column {
 
 fn put(r: u32, n: u32, sums: vec4<f32>) {
     if (r >= params.rows || n >= params.n) { return; }
-    $$ if quads
+    $$ if apart
+    let side = side_of(n);
+    let width = end_of(side) - first_of(side);
+    for (var c = 0u; c < 4u; c++) { // matrices begin at quads
+        store_at(side, r * width + n + c - first_of(side), select(0.0, sums[c] + added(r, n + c), r < counted()));
+    }
+    $$ elif quads
     var v = sums;
     for (var c = 0u; c < 4u; c++) { v[c] += added(r, n + c); }
     store4_y((r * params.n + n) / 4u, select(vec4<f32>(), v, r < counted()));

@@ -4,7 +4,8 @@
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
 //   normed    x is first divided by the root of its mean square and multiplied by scale [K]: RMS norm on the way
 //   gated     y = silu(x wT) * (x w1T): a workgroup takes two rows of each, else four
-//   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`
+//   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`;
+//   if `apart` in y, y1 and y2
 //   place     its second number below 1: y is 0          bias, residual, y  [N]
 //   Needs: K % 32 == 0, and first1 % 4 == first2 % 4 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
 //   Dispatch: (ceil(N / ROWS)) workgroups
@@ -57,7 +58,13 @@ fn compute(unit: u32, local: u32) {
             $$ endif
             var low = vec4<f32>();
             var high = vec4<f32>();
-            $$ if floats
+            $$ if layout == "packed"
+            for (var j = 0u; j < 4u; j++) {
+                low += x.v[j] * unscaled(fetch_quad(row, at, j, side));
+                high += x.v[j + 4u] * unscaled(fetch_quad(row, at, j + 4u, side));
+            }
+            sums[i] += scale_of(row, at, side) * dot(low + high, vec4<f32>(1.0));
+            $$ elif floats
             for (var j = 0u; j < 4u; j++) {
                 low += x.v[j] * weight_quad(row, at, j, side);
                 high += x.v[j + 4u] * weight_quad(row, at, j + 4u, side);
@@ -81,6 +88,10 @@ fn compute(unit: u32, local: u32) {
         $$ if has_place
         if (load_place(1u) < 1) { v = 0.0; }
         $$ endif
+        $$ if apart
+        store_at(matrix, n - first_of(matrix), v);
+        $$ else
         store_y(n, v);
+        $$ endif
     }
 }

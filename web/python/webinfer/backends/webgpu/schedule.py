@@ -143,11 +143,16 @@ def scheduling(
 
 
 def _of_language_models(graph: Graph, folded: set[Value], target: Target) -> dict[Node, FusedGroup]:
-    if not any(node.op.name == "block_matmul" for node in graph.nodes):
-        return {}
-    from webinfer.backends.webgpu.language.joined import joined_products  # a late part
+    names = {node.op.name for node in graph.nodes}
+    if "block_matmul" in names:
+        from webinfer.backends.webgpu.language.joined import joined_products  # a late part
 
-    return joined_products(graph, folded, target)
+        return joined_products(graph, folded, target)
+    if "packed_matmul" in names and not graph.parts and not graph.resident:
+        from webinfer.backends.webgpu.language.packed import packed_groups
+
+        return packed_groups(graph, target)
+    return {}
 
 
 def _one_each(node: Node, lowered: Sequence[Dispatch]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Literal, Source, Stored
@@ -52,6 +53,12 @@ def _states(p: Numbers) -> int:
     return whole(p["batch"] * p["size"])  # type: ignore[no-any-return]
 
 
+def _columns(i: int, p: Numbers) -> int:
+    """Those of all matrices, or of matrix i where their results lie apart."""
+    ends = [0, *(p[f"first{m}"] for m in range(1, p["matrices"])), p["n"]] if p["apart"] else [0, p["n"]]
+    return whole(ends[i + 1] - ends[i])  # type: ignore[no-any-return]
+
+
 IN_PARTS = ("concat_parts", "strided_copy_vec4")  # a tensor is what several dispatches have written
 # Elements that a shader writes to each binding, or to one; a shader that is not listed writes `count` elements.
 EXTENTS: dict[str, Extent] = {
@@ -69,8 +76,12 @@ EXTENTS: dict[str, Extent] = {
     **dict.fromkeys(("cumulative_sum", "softmax_lines", "softmax_workgroup"), _lines),
     **dict.fromkeys(("layer_norm", "round_rows", "short_softmax"), lambda p: p["rows"] * p["depth"]),
     **dict.fromkeys(("attention", "attention_wide"), lambda p: p["heads"] * p["queries"] * p["e"]),
-    "block_product": lambda p: p["rows"] * p["n"],
-    "block_product_row": lambda p: p["n"],
+    "block_product": lambda p: p["rows"] * _columns(0, p),
+    "block_product.y1": lambda p: p["rows"] * _columns(1, p),
+    "block_product.y2": lambda p: p["rows"] * _columns(2, p),
+    "block_product_row": partial(_columns, 0),
+    "block_product_row.y1": partial(_columns, 1),
+    "block_product_row.y2": partial(_columns, 2),
     **dict.fromkeys(("cache_rows", "cached_attention"), lambda p: p["groups"] * p["capacity"] * p["width"]),
     **dict.fromkeys(("cache_rows.turned_q", "cached_attention.y"), lambda p: p["rows"] * p["heads"] * p["width"]),
     "concat_parts": _count,

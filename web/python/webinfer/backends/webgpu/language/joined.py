@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Scratch, Target
 from webinfer.backends.webgpu.language.attention import joined_attention
-from webinfer.backends.webgpu.language.products import joinable, product
+from webinfer.backends.webgpu.language.products import Ends, block_products, joinable
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.language import BLOCK_MATMUL, CACHED_ATTENTION, SWIGLU
 from webinfer.ops.normalization import LAYER_NORM
@@ -44,10 +44,13 @@ def _joined(products: Sequence[Node], norms: Mapping[Value, Node], last: Node) -
 
     def lowered(target: Target) -> list[Dispatch]:
         if last.op is not CACHED_ATTENTION:
-            return product(products, target, last.output, norm, last.op is SWIGLU)
+            return block_products(products, target, Ends(last.output, gated=last.op is SWIGLU), norm)
         rows, width = products[0].output.type.shape[0], sum(node.output.type.shape[1] for node in products)
         side_by_side = Scratch((rows, width))
-        return [*product(products, target, side_by_side, norm), *joined_attention(last, target, side_by_side)]
+        return [
+            *block_products(products, target, Ends(side_by_side), norm),
+            *joined_attention(last, target, side_by_side),
+        ]
 
     return FusedGroup(tuple(absorbed), tuple(inputs), lowered)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from webinfer.backends.webgpu.dispatch import (
@@ -24,6 +24,7 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Access, Slot, f32, u32
 from webinfer.codegen.templates import Variable
+from webinfer.graph.dims import hint_of
 from webinfer.graph.ir import Node, Value
 from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.language import BlockType
@@ -42,6 +43,7 @@ class Layout(enum.StrEnum):
     EIGHT = "eight"
     K = "k"
     SIX = "six"
+    PACKED = "packed"
 
 
 _LAYOUTS = {
@@ -110,48 +112,81 @@ def tile_of(rows: int, columns: int, gated: bool, target: Target) -> Tile:
     return tile.within(target)
 
 
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The weights of one product: where their blocks lie, how many columns they make, and what is added to these."""
+
+    blocks: Source
+    columns: int
+    bias: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What products of the same rows give: `y`, side by side or as SwiGLU if `gated`; or one result each if `apart`."""
+
+    y: Source
+    gated: bool = False
+    apart: tuple[Source, ...] = ()
+
+
 def block_matmul(node: Node, target: Target) -> list[Dispatch]:
     """One product by itself."""
-    return product([node], target, node.output)
+    return block_products([node], target, Ends(node.output))
+
+
+def block_products(nodes: Sequence[Node], target: Target, ends: Ends, norm: Node | None = None) -> list[Dispatch]:
+    """Products of the same rows by weights in a file's blocks; one row may be that which the RMS norm makes."""
+    node, type = nodes[0], nodes[0].attrs.type
+    matrices = [Matrix(w, w.type.shape[0], each.optional_input(2)) for each in nodes for w in [each.required_input(1)]]
+    form = block_variables(type, len(nodes))
+    row_bytes = node.required_input(1).type.shape[1]
+    given = {"residual": node.optional_input(3), "place": node.optional_input(4)}
+    text = f"blocks of {type.name}"
+    return product((norm or node).required_input(0), matrices, (form, row_bytes, text), target, ends, given, norm)
 
 
 def product(
-    nodes: Sequence[Node], target: Target, y: Source, norm: Node | None = None, gated: bool = False
+    x: Value,
+    matrices: Sequence[Matrix],
+    form: tuple[Mapping[str, Variable], int, str],
+    target: Target,
+    ends: Ends,
+    given: Mapping[str, Value | None],
+    norm: Node | None = None,
 ) -> list[Dispatch]:
-    """Products of one and the same rows: block_product_row.wgsl for one row, else block_product.wgsl of rounded rows.
+    """Products of one and the same rows: block_product_row.wgsl for one row, else block_product.wgsl.
 
-    Their results lie side by side in `y`, or it is that of the SwiGLU behind both if `gated`. One row may be that which
-    the RMS norm `norm` makes of its input.
+    `form` are the variables of _blocks.wgsl, the bytes of a row of weights and words for the plan; `given` is what is
+    added or asked besides: residual, place. One row may be that which the RMS norm `norm` makes of its input.
     """
-    node, type = nodes[0], nodes[0].attrs.type
-    x, residual, place = (norm or node).required_input(0), node.optional_input(3), node.optional_input(4)
-    (rows, k), row_bytes = x.type.shape, node.required_input(1).type.shape[1]
-    widths = [each.required_input(1).type.shape[0] for each in nodes]
-    biases = [each.optional_input(2) for each in nodes]
+    layout, row_bytes, text = form
+    k, widths = x.type.shape[-1], [one.columns for one in matrices]
+    rows, gated, exact = x.type.size // k, ends.gated, layout["floats"]
     n = widths[0] if gated else sum(widths)
     variables: dict[str, Variable] = {
-        **block_variables(type, len(nodes)), "gated": gated, "has_bias": biases[0] is not None,
-        "has_residual": residual is not None, "has_place": place is not None,
+        **layout, "gated": gated, "has_bias": matrices[0].bias is not None, "apart": bool(ends.apart),
+        **{f"has_{name}": given.get(name) is not None for name in ("residual", "place")},
     }  # fmt: skip
-    weights = [words(_numbered("w", i), each.required_input(1)) for i, each in enumerate(nodes)]
-    given = {_numbered("bias", i): bias for i, bias in enumerate(biases)} | {"residual": residual, "place": place}
+    weights = [words(_numbered("w", i), one.blocks) for i, one in enumerate(matrices)]
+    extra = {_numbered("bias", i): one.bias for i, one in enumerate(matrices)} | dict(given)
     scale = norm.optional_input(1) if norm else None
-    rounded = x if rows == 1 or type.is_float else Scratch((rows, k))
-    bindings = (read("x", rounded), *weights, *read_given(scale=scale, **given), write("y", y, single=True))
-    starts = {f"first{i}": sum(widths[:i]) for i in range(1, len(nodes))}
+    is_row = rows == 1
+    rounded = x if is_row or exact else Scratch((rows, k))
+    reads = (read("x", rounded), *weights, *read_given(scale=scale, **extra))
+    starts = {f"first{i}": sum(widths[:i]) for i in range(1, len(matrices))}
     params = u32(n=n, k=k, row_bytes=row_bytes, **({} if gated else starts))
-    parts = [f"blocks of {type.name}"] + [f"{len(nodes)} products"] * (len(nodes) > 1) + ["SwiGLU"] * gated
-    if rows > 1:
+    parts = [text] + [f"{len(matrices)} products"] * (len(matrices) > 1) + ["SwiGLU"] * gated
+    if not is_row:
         check_turns(k * 3, target, f"a sum of {k} products in loops")
-        columns = sum(widths)
-        tile = tile_of(rows, columns, gated, target)
-        groups = groups_for(tile.workgroups(rows, columns), target, 1)
+        tile = tile_of(hint_of(rows), sum(widths), gated, target)
+        groups = groups_for(tile.workgroups(rows, sum(widths)), target, 1)
         why = ", ".join([*parts, f"{8 * tile.per_rows} rows by {32 * tile.wide} columns, {tile.parts} parts of a sum"])
         more: dict[str, Variable] = {
             "per_rows": tile.per_rows, "wide": tile.wide, "parts": tile.parts, "quads": n % 4 == 0,
             "depth": tile.depth, "ragged": k // tile.depth % tile.parts != 0,
         }  # fmt: skip
-        bindings = (*bindings[:-1], write("y", y, single=n % 4 != 0))
+        bindings = (*reads, *_written(ends, single=n % 4 != 0))
         main = Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
         return [main] if rounded is x else [_rounded(x, rounded, target), main]
     at_a_time = _ROWS // 2 if gated else _ROWS
@@ -163,12 +198,19 @@ def product(
     if norm:
         params = (*params, *f32(epsilon=norm.attrs.epsilon))
     why = ", ".join([*parts, workgroup_reduction_text(target), *["of what is normed on the way"] * (norm is not None)])
-    return [Dispatch("block_product_row", variables, bindings, params, groups_for(-(-n // at_a_time), target, 1), why)]
+    groups = groups_for(-(-n // at_a_time), target, 1)
+    return [Dispatch("block_product_row", variables, (*reads, *_written(ends, single=True)), params, groups, why)]
+
+
+def _written(ends: Ends, single: bool) -> list[Binding]:
+    """The bindings of the results; those that lie apart are stored one by one."""
+    results = ends.apart or (ends.y,)
+    return [write(_numbered("y", i), one, single=single or bool(ends.apart)) for i, one in enumerate(results)]
 
 
 def _rounded(x: Value, y: Source, target: Target) -> Dispatch:
     """rounded_blocks.wgsl: what a row of one token rounds on the way, once for all columns of a product."""
-    count, k = x.type.size, x.type.shape[1]
+    count, k = x.type.size, x.type.shape[-1]
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "floats": False, "normed": False}
     groups = groups_for(count // 32, target)
     return Dispatch("rounded_blocks", variables, (read("x", x), write("y", y)), u32(count=count, k=k), groups)

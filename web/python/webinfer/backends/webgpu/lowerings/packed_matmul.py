@@ -17,10 +17,14 @@ from webinfer.ops.strides import StridedCopy
 
 
 def packed_matmul(node: Node, target: Target) -> list[Dispatch]:
-    """matmul_packed.wgsl: words of weights, those of neighbouring channels beside each other."""
+    """A product of blocks; else matmul_packed.wgsl, whose words of neighbouring channels lie beside each other."""
     x, w, scales = (node.required_input(i) for i in range(3))
     zeros, bias, a = node.optional_input(3), node.optional_input(4), node.attrs
     (co, row), k = w.type.shape, x.type.shape[-1]
+    from webinfer.backends.webgpu.language import packed  # a late part
+
+    if packed.lies_in_blocks(node):
+        return packed.packed_matmul(node, target)
     if a.block * a.bits % 32 or not w.is_constant:
         raise UnsupportedOpError([f"weights of {a.bits} bits in blocks of {a.block}; blocks need whole words, known"])
     words = row // 4
