@@ -16,6 +16,7 @@ $$ if layout == "packed"
 // Behind its scale, and its zero if MINIMUM is 1, a block has `block` whole numbers of `bits` bits.
 const OPEN: u32 = {{ block // 32 }}u;
 const BITS: u32 = {{ bits }}u;
+const MIDDLE: f32 = f32(1u << (BITS - 1u)); // stands for 0 where blocks have no zero
 $$ endif
 
 fn word(i: u32, side: u32) -> u32 {
@@ -79,7 +80,7 @@ fn block_word(row: u32, at: u32) -> u32 { return (row + at / OPEN * BYTES) >> 2u
 fn scale_of(row: u32, at: u32, side: u32) -> f32 { return bitcast<f32>(word(block_word(row, at), side)); }
 fn fetch_quad(row: u32, at: u32, j: u32, side: u32) -> Raw {
     let p = block_word(row, at);
-    var zero = bitcast<u32>({{ 2 ** (bits - 1) }}.0);
+    var zero = bitcast<u32>(MIDDLE);
     if (MINIMUM == 1u) { zero = word(p + 1u, side); }
     let q = word(p + 1u + MINIMUM + at % OPEN * BITS + j * BITS / 8u, side);
     return Raw(word(p, side), zero, q >> ((4u * BITS * j) & 31u), 0u);

@@ -8,7 +8,6 @@ from js import Object
 from pyodide.ffi import to_js
 
 import webinfer
-from webinfer import DType, Tensor
 
 COMPARED = 64  # numbers at the end of the last logits
 
@@ -44,7 +43,7 @@ class Decoder:
 
 
 def _integers(values):
-    return Tensor(array("q", values).tobytes(), (1, len(values)), DType.INT64)
+    return webinfer.Tensor(array("q", values).tobytes(), (1, len(values)), webinfer.DType.INT64)
 
 
 async def open_decoder(model, backend, threads):

@@ -5,7 +5,7 @@ here to those that can be rendered.
 """
 
 from webinfer.backends.webgpu.dispatch import Lower
-from webinfer.backends.webgpu.language import attention, products, sampling
+from webinfer.backends.webgpu.language import attention, packed, products, sampling
 from webinfer.codegen.templates import add_bundle
 
 __all__ = ["LOWERINGS"]
@@ -14,6 +14,7 @@ LOWERINGS: dict[str, Lower] = {
     "block_matmul": products.block_matmul,
     "block_rows": products.block_rows,
     "cached_attention": attention.cached_attention,
+    "packed_matmul": packed.packed_matmul,
     "sample": sampling.sample,
 }
 add_bundle(__package__)

@@ -9,12 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from webinfer.backends.webgpu.dispatch import Derived, Dispatch, FusedGroup, Target
+from webinfer.backends.webgpu.dispatch import (
+    Derived,
+    Dispatch,
+    FusedGroup,
+    Target,
+    groups_for,
+    read,
+    read_given,
+)
 from webinfer.backends.webgpu.language.products import Ends, Layout, Matrix, product
+from webinfer.backends.webgpu.lowerings.epilogue import destination
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.codegen.elements import Element
+from webinfer.codegen.prelude import u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
@@ -38,7 +49,33 @@ def lies_in_blocks(node: Node) -> bool:
 
 def packed_matmul(node: Node, target: Target) -> list[Dispatch]:
     """One product by itself."""
-    return _products([node], target, Ends(node.output))
+    return _products([node], target, Ends(node.output)) if lies_in_blocks(node) else _words_apart(node, target)
+
+
+def _words_apart(node: Node, target: Target) -> list[Dispatch]:
+    """matmul_packed.wgsl: words of weights, those of neighbouring channels beside each other."""
+    x, w, scales = (node.required_input(i) for i in range(3))
+    zeros, bias, a = node.optional_input(3), node.optional_input(4), node.attrs
+    (co, row), k = w.type.shape, x.type.shape[-1]
+    if a.block * a.bits % 32 or not w.is_constant:
+        raise UnsupportedOpError([f"weights of {a.bits} bits in blocks of {a.block}; blocks need whole words, known"])
+    words = row // 4
+    copy = StridedCopy(0, (words, co), 0, (1, words), 0, (co, 1))
+
+    def make(derived: Derived) -> Sequence[Dispatch]:
+        return [copy_dispatch(w, derived, copy, target, zeros=True, bits=Element.BITS32)]
+
+    weights = Derived(("words", w), (words, co), make, DType.UINT32)
+    rows = x.type.size // k
+    variables: dict[str, Variable] = {
+        "bits": a.bits, "quads": k % 4 == 0, "has_zeros": zeros is not None, "has_bias": bias is not None
+    }  # fmt: skip
+    params = u32(pixels=rows, k=k, co=co, words=words, block=a.block, blocks=scales.type.shape[1])
+    groups = groups_for(-(-rows // 4) * -(-co // 32), target, 1)
+    place, after = destination(node.output, target, single=True)
+    bindings = (read("x", x), read("w", weights), *read_given(scales=scales, zeros=zeros, bias=bias), place)
+    why = f"weights stay in {a.bits} bits, eight share a sum"
+    return [Dispatch("matmul_packed", variables, bindings, params, groups, why), *after]
 
 
 def _products(

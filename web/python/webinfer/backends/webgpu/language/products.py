@@ -176,30 +176,43 @@ def product(
     reads = (read("x", rounded), *weights, *read_given(scale=scale, **extra))
     starts = {f"first{i}": sum(widths[:i]) for i in range(1, len(matrices))}
     params = u32(n=n, k=k, row_bytes=row_bytes, **({} if gated else starts))
-    parts = [text] + [f"{len(matrices)} products"] * (len(matrices) > 1) + ["SwiGLU"] * gated
-    if not is_row:
-        check_turns(k * 3, target, f"a sum of {k} products in loops")
-        tile = tile_of(hint_of(rows), sum(widths), gated, target)
-        groups = groups_for(tile.workgroups(rows, sum(widths)), target, 1)
-        why = ", ".join([*parts, f"{8 * tile.per_rows} rows by {32 * tile.wide} columns, {tile.parts} parts of a sum"])
-        more: dict[str, Variable] = {
-            "per_rows": tile.per_rows, "wide": tile.wide, "parts": tile.parts, "quads": n % 4 == 0,
-            "depth": tile.depth, "ragged": k // tile.depth % tile.parts != 0,
-        }  # fmt: skip
-        bindings = (*reads, *_written(ends, single=n % 4 != 0))
-        main = Dispatch("block_product", variables | more, bindings, (*params, *u32(rows=rows)), groups, why)
-        return [main] if rounded is x else [_rounded(x, rounded, target), main]
-    at_a_time = _ROWS // 2 if gated else _ROWS
+    why = ", ".join([text] + [f"{len(matrices)} products"] * (len(matrices) > 1) + ["SwiGLU"] * gated)
+    shared = Dispatch("", variables, reads, params, (1, 1, 1), why)
+    if is_row:
+        return [_of_one_row(shared, k, n, ends, norm, target)]
+    main = _of_rows(shared, rows, k, n, sum(widths), ends, target)
+    return [main] if rounded is x else [_rounded(x, rounded, target), main]
+
+
+def _of_rows(shared: Dispatch, rows: int, k: int, n: int, columns: int, ends: Ends, target: Target) -> Dispatch:
+    """block_product.wgsl: [rows, k] by `columns` of all matrices, of which n become columns of the result."""
+    check_turns(k * 3, target, f"a sum of {k} products in loops")
+    tile = tile_of(hint_of(rows), columns, ends.gated, target)
+    tiled: dict[str, Variable] = {
+        "per_rows": tile.per_rows, "wide": tile.wide, "parts": tile.parts, "quads": n % 4 == 0, "depth": tile.depth,
+        "ragged": k // tile.depth % tile.parts != 0,
+    }  # fmt: skip
+    bindings = (*shared.bindings, *_written(ends, single=n % 4 != 0))
+    groups = groups_for(tile.workgroups(rows, columns), target, 1)
+    why = f"{shared.why}, {8 * tile.per_rows} rows by {32 * tile.wide} columns, {tile.parts} parts of a sum"
+    params = (*shared.params, *u32(rows=rows))
+    return Dispatch("block_product", {**shared.variables, **tiled}, bindings, params, groups, why)
+
+
+def _of_one_row(shared: Dispatch, k: int, n: int, ends: Ends, norm: Node | None, target: Target) -> Dispatch:
+    """block_product_row.wgsl: one row, which may be normed on the way."""
+    at_a_time = _ROWS // 2 if ends.gated else _ROWS
     workgroup = min(_MOST, max(32, 1 << (k // 32 - 1).bit_length()))
     check_turns(-(-k // 32 // workgroup) * 80 + k // 4 // workgroup, target, f"a sum of {k} products in loops")
-    variables |= {
+    split: dict[str, Variable] = {
         **workgroup_reduction(target), "workgroup": workgroup, "rows": at_a_time, "normed": norm is not None
     }  # fmt: skip
-    if norm:
-        params = (*params, *f32(epsilon=norm.attrs.epsilon))
-    why = ", ".join([*parts, workgroup_reduction_text(target), *["of what is normed on the way"] * (norm is not None)])
+    bindings = (*shared.bindings, *_written(ends, single=True))
+    params = (*shared.params, *(f32(epsilon=norm.attrs.epsilon) if norm else ()))
+    normed = ["of what is normed on the way"] * (norm is not None)
+    why = ", ".join([shared.why, workgroup_reduction_text(target), *normed])
     groups = groups_for(-(-n // at_a_time), target, 1)
-    return [Dispatch("block_product_row", variables, (*reads, *_written(ends, single=True)), params, groups, why)]
+    return Dispatch("block_product_row", {**shared.variables, **split}, bindings, params, groups, why)
 
 
 def _written(ends: Ends, single: bool) -> list[Binding]:
