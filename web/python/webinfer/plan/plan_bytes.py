@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+MAX_BYTES = 32 << 20  # of constants and programs: above, reading them back costs more than it saves. A guess
 LENGTH = struct.Struct("<I")
 
 

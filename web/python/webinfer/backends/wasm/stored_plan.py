@@ -21,7 +21,7 @@ from webinfer.host.interface import Host, Kernels
 from webinfer.lazy_dataclass import dataclass
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT
-from webinfer.plan.plan_bytes import pack, unpack
+from webinfer.plan.plan_bytes import MAX_BYTES, pack, unpack
 from webinfer.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"WIP2"
 THREADS = 3  # where their number stands in what a plan was made for
-MAX_BYTES = 32 << 20  # bytes of constants and program: above, reading them back costs more than it saves
 
 
 @dataclass(frozen=True, slots=True)

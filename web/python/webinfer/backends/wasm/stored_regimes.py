@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from webinfer.backends.base import Executor, PlanRow, ReadGraph, StoredRegimes, probe_anew
 from webinfer.backends.wasm.memory import Held, KernelMemory
 from webinfer.backends.wasm.restored_words import RestoredSizedExecutor, RestoredWords
-from webinfer.backends.wasm.stored_plan import MAX_BYTES
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.stored_types import can_be_stored
@@ -22,7 +21,7 @@ from webinfer.host.interface import Host, Kernels
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.lowering.restored_sizes import ShowsDeferredGraph, ends_graph
 from webinfer.plan.blocks import ALIGNMENT
-from webinfer.plan.plan_bytes import pack
+from webinfer.plan.plan_bytes import MAX_BYTES, pack
 from webinfer.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from webinfer.backends.webgpu.executor import Origins, WebGpuExecutor
 from webinfer.backends.webgpu.held_rows import EMPTY, AppendedRows, RowProgram, Taken
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.schedule import Schedule, Step
+from webinfer.backends.webgpu.sized_steps import grown_buffers
 from webinfer.codegen.prelude import words_of
-from webinfer.errors import LimitError
 from webinfer.graph.dims import has_size, hint_of, with_sizes
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.stored_trace import written as written_trace
@@ -33,8 +33,6 @@ from webinfer.lowering.followed_graph import FollowedGraph, Number, ShowsFollowe
 from webinfer.tensor import Tensor
 
 _Region = tuple[Block, Number, Number]
-GROWTH = 5, 4  # the bytes that buffers get when one is too small, over what is needed
-ALIGNMENT = 16  # bytes: the largest element of a storage buffer
 
 
 class FollowedSchedule(FollowedGraph):
@@ -198,23 +196,9 @@ class OpenProgram(ShowsFollowedGraph, RowProgram, WebGpuExecutor, BindableExecut
 
         Raises:  LimitError
         """
-        needs: dict[int, int] = {}
-        for block, number in self._followed.blocks.items():
-            if isinstance(number, tuple):
-                needs[block.buffer] = max(needs.get(block.buffer, 0), found[number[0]])
-        sizes = self.recipe.sizes
-        if (most := max(needs.values(), default=0)) > self._limit:
-            what = f"a tensor of {self._followed.graph.name!r} in bytes"
-            raise LimitError(what, most, self._limit, "use smaller inputs")
-        if not any(need > sizes[buffer] for buffer, need in needs.items()):
-            return {}
-        places = {one.buffer for one in self.appended}  # which have room for more rows already
-        roomy = {
-            buffer: need if buffer in places else min(-(-need * GROWTH[0] // GROWTH[1]), self._limit)
-            for buffer, need in needs.items()
-        }
-        wanted = {buffer: -(-size // ALIGNMENT) * ALIGNMENT for buffer, size in roomy.items()}
-        return {buffer: min(size, self._limit) for buffer, size in wanted.items() if size > sizes[buffer]}
+        needs = [(b.buffer, found[n[0]]) for b, n in self._followed.blocks.items() if isinstance(n, tuple)]
+        places = {one.buffer for one in self.appended}
+        return grown_buffers(needs, self.recipe.sizes, places, self._limit, self._followed.graph.name)
 
     async def _apply(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.webgpu.held_rows import EMPTY, AppendedRows, Taken
@@ -14,6 +14,27 @@ from webinfer.lowering.restored_sizes import RestoredSizes, whole
 from webinfer.plan.blocks import ALIGNMENT
 
 GROWTH = 5, 4  # the bytes that buffers get when one is too small, over what is needed
+
+
+def grown_buffers(
+    needs: Iterable[tuple[int, int]], sizes: Sequence[int], places: Collection[int], limit: int, name: str
+) -> dict[int, int]:
+    """The buffers that are too small, with their new bytes; where one is, others get room as well.
+
+    `needs` are buffers and bytes; `places` have room for more rows already.
+
+    Raises:  LimitError naming the model
+    """
+    most = dict[int, int]()
+    for buffer, need in needs:
+        most[buffer] = max(most.get(buffer, 0), need)
+    if (largest := max(most.values(), default=0)) > limit:
+        raise LimitError(f"a tensor of {name!r} in bytes", largest, limit, "use smaller inputs")
+    if all(need <= sizes[buffer] for buffer, need in most.items()):
+        return {}
+    roomy = {b: need if b in places else -(-need * GROWTH[0] // GROWTH[1]) for b, need in most.items()}
+    wanted = {buffer: min(-(-size // ALIGNMENT) * ALIGNMENT, limit) for buffer, size in roomy.items()}
+    return {buffer: size for buffer, size in wanted.items() if size > sizes[buffer]}
 
 
 class SizedSteps:
@@ -64,7 +85,8 @@ class SizedSteps:
         before = self.sizes.sizes, self.sizes.found
         self.sizes.bind(sizes, found)
         try:
-            grown = self._grown(limit, name)
+            needs = [(buffer, at(need)) for buffer, need in self._needs]
+            grown = grown_buffers(needs, self.buffers, {one.buffer for one in self.appended}, limit, name)
             self.buffers[:] = [grown.get(buffer, size) for buffer, size in enumerate(self.buffers)]
             uniforms, steps = bytearray(self._uniforms), list[tuple[int, Any, Any]]()
             for i, (words, groups, regions) in enumerate(self._steps):
@@ -89,20 +111,6 @@ class SizedSteps:
         at = self.sizes.at
         rows = zip(outputs, self._results, strict=True)
         return [Span(buffer, at(offset), value.type.nbytes) for value, (buffer, offset) in rows]
-
-    def _grown(self, limit: int, name: str) -> dict[int, int]:
-        """The buffers that are too small, with their new bytes."""
-        needs = dict[int, int]()
-        for buffer, need in self._needs:
-            needs[buffer] = max(needs.get(buffer, 0), self.sizes.at(need))
-        if (most := max(needs.values(), default=0)) > limit:
-            raise LimitError(f"a tensor of {name!r} in bytes", most, limit, "use smaller inputs")
-        places = {one.buffer for one in self.appended}  # which have room for more rows already
-        return {
-            buffer: need if buffer in places else min(-(-need * GROWTH[0] // GROWTH[1] // ALIGNMENT) * ALIGNMENT, limit)
-            for buffer, need in needs.items()
-            if need > self.buffers[buffer]
-        }
 
     def _region(self, row: Sequence[Any]) -> Span:
         buffer = self._buffer(row[0])

@@ -21,11 +21,10 @@ from webinfer.graph.stored_types import can_be_stored, ends_form, ends_of
 from webinfer.host.gpu import GpuDevice, PipelineSpec, Span
 from webinfer.host.interface import Host
 from webinfer.lazy_dataclass import dataclass
-from webinfer.plan.plan_bytes import pack, unpack
+from webinfer.plan.plan_bytes import MAX_BYTES, pack, unpack
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIG1"
-MAX_BYTES = 32 << 20  # bytes of constants: above, reading them back costs more than it saves
 Facts = dict[str, Any]
 
 

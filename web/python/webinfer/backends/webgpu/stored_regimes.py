@@ -25,14 +25,14 @@ from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.open_program import OpenProgram
 from webinfer.backends.webgpu.recipe import Recipe
 from webinfer.backends.webgpu.sized_steps import SizedSteps
-from webinfer.backends.webgpu.stored_plan import MAX_BYTES, facts_of, pipelines_form, recipe_of, specs_of
+from webinfer.backends.webgpu.stored_plan import facts_of, pipelines_form, recipe_of, specs_of
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.stored_types import can_be_stored
 from webinfer.host.gpu import GpuDevice, PipelineSpec
 from webinfer.host.interface import Host, Progress
 from webinfer.lowering.restored_sizes import ShowsDeferredGraph, ends_graph
-from webinfer.plan.plan_bytes import pack
+from webinfer.plan.plan_bytes import MAX_BYTES, pack
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIH1"
