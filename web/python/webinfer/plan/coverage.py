@@ -7,7 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 
 Levels = Sequence[tuple[int, int]]  # (stride, count), upwards
-MAX_ROWS = 1 << 14  # of a copy that are looked at one by one, where rows of several kinds make a tensor
+# Of a copy that are looked at one by one, where rows of several kinds make a tensor: half and double changed none of
+# 146 graphs.
+MAX_ROWS = 1 << 14
 
 
 class Coverage:

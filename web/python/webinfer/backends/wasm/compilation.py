@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webinfer.backends.wasm.open_plan import OpenExecutor
     from webinfer.graph.trace import Trace
 
-TUNING_MS = 200.0
+TUNING_MS = 200.0  # of timings behind a load; a guess, other budgets were not compared
 _tasks: set[asyncio.Task[None]] = set()
 
 

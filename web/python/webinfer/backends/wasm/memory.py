@@ -19,7 +19,7 @@ from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
 if TYPE_CHECKING:
     from webinfer.backends.wasm.builder import Builder
 
-MAX_DEAD_BYTES = 64 << 20  # of plans that were closed, before the next plan begins an instance of its own
+MAX_DEAD_BYTES = 64 << 20  # of plans that were closed, before the next plan begins an instance of its own. A guess
 LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""

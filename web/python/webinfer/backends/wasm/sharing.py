@@ -12,7 +12,8 @@ from typing import Protocol
 from webinfer.graph.ir import Graph, Node
 from webinfer.plan.blocks import Step
 
-# Operations and bytes; a core does some twenty thousand of them in a microsecond.
+# Operations and bytes; a core does some twenty thousand of them in a microsecond. With shares of 25 microseconds two
+# threads on disturbed cores took 0.65 to 0.95 of the time of equal parts (2026-11-23).
 LEAST_STEP = 60_000  # of a step that is worth a barrier
 LEAST_RUN = 2_000_000  # of all such steps of a run that is worth waking threads
 SHARE = 500_000  # of what a thread takes at a time: another one may have to wait for it

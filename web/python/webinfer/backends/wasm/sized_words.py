@@ -27,7 +27,7 @@ from webinfer.plan.blocks import ALIGNMENT, Block
 from webinfer.tensor import Tensor
 
 GROWTH = 5, 4  # the room that tensors get when one has outgrown its own: 200 steps of a decoder move the arena 24 times
-_WORD = 0xFFFFFFFF
+_WORD = 0xFFFFFFFF  # all bits of a word
 
 
 class Owner(NamedTuple):

@@ -12,7 +12,7 @@ from webinfer.plan import program
 from webinfer.plan.blocks import Block, Kind, Ref, Step
 
 STEPS, ELEMENTS = 32, 1 << 14  # of the trial: as many pauses as a small model has, and little between them
-ROUNDS = 3
+ROUNDS = 3  # of trials, the least of which counts
 ABORT_RATIO = 4  # times as long as one thread takes: not measured again
 log = logging.getLogger("webinfer")
 _fast: list[int] = []  # how many were fast in this process, once that is known

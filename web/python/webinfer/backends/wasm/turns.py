@@ -18,7 +18,8 @@ from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
 COPY, NEST_BYTES = "b8_copy", 16  # of one row: its rank, its bytes and two strides, as include/walk.h has them
 TURNS = struct.Struct("<6iq")  # include/turns.h
 MOST, KEPT_BYTES = 256, 1 << 16  # turns of one call, and bytes of what they show; one turn at least
-LONG_MS = 4.0  # of a call, after which the next one has half as many turns: the event loop waits so long
+# Of a call, after which the next one has half as many turns: the event loop waits so long, a quarter of a frame.
+LONG_MS = 4.0
 
 
 class CarriedTurns:

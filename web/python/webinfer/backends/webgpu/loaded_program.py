@@ -27,7 +27,7 @@ from webinfer.tensor import Tensor
 
 LEAST = 16  # bytes of a buffer
 TIMED_MS = 2.0  # the least that a timing lasts: browsers round the GPU's timestamps to 0.1 ms
-MAX_REPEATS = 1024  # of a dispatch that is timed: some of 2 microseconds in the least time
+MAX_REPEATS = 1024  # of a dispatch that is timed: some of 2 microseconds in TIMED_MS
 MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
 
 

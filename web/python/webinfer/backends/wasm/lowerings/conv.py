@@ -37,12 +37,14 @@ UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
 DEEP_TILES = {"3x3": 0.75}  # three outputs with lanes along the depth, which is whole vectors a tap, and
 PANEL_COLUMNS = {"8x4": 4, "8x1": 1, "3x3": 3}  # of the panels that a tile reads; 8 of all others, side by side
-ENDLESS = 120  # pixels, whole tiles of all of them: what a layout is chosen for
-LEAST_DEPTH = 64  # so deep that adding lanes up is little beside it
+ENDLESS = 120  # pixels, whole tiles of all of them: what a layout is chosen for. 60 and 240 changed none of 146 graphs
+# So deep that adding lanes up is little beside it: without, models took 1.0 to 1.07 times as long (EPYC, 2026-11-28).
+LEAST_DEPTH = 64
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
-IMAGE_CHANNELS = 3
+IMAGE_CHANNELS = 3  # of the pictures that image tiles are for
 MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
-IMAGE_SHARE = 0.87  # of a core's peak that they reach
+# Of a core's peak that they reach: with twice the share three graphs took 1.2 to 2.2 times as long (EPYC, 2026-11-28).
+IMAGE_SHARE = 0.87
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2", (7, 1): "7x7_s1"}

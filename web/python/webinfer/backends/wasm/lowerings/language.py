@@ -17,8 +17,8 @@ from webinfer.kernel_constants import (
 from webinfer.ops import language as ops
 from webinfer.plan.blocks import Arguments, Ref
 
-PARTS = 16  # of one row's work that threads share, at least: there may be fewer groups of heads than threads
-LONG = 128  # keys, from which on threads share one group's
+PARTS = 16  # of one row's work that threads share, at least: there may be fewer groups of heads than threads. A guess
+LONG = 128  # keys, from which on threads share one group's. A guess
 
 
 def _block_matmul(node: Node, builder: Builder) -> None:

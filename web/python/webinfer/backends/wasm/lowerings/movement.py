@@ -8,7 +8,7 @@ import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.cast import copy
-from webinfer.backends.wasm.lowerings.nest import coalesced, nest
+from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
@@ -17,10 +17,15 @@ from webinfer.ops import movement as ops
 from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Arguments, Ref
 
-SHORT_ROW = 8  # elements of a row that is not worth its start
-SHORT_ROW_BYTES = 8  # of a row that is worth it where neighbours lie together
-FEW_ROWS = 8
-MIN_PLANE = 4  # rows and columns of a plane that is worth the blocked transpose
+# Elements of a row that is not worth its start: with 2, turning an axis of 2,000 took 6 times as long (EPYC,
+# 2026-11-28).
+SHORT_ROW = 8
+# Of a row that is worth it where neighbours lie together: 16 took 0.9 to 1.27 times as long, 4 changed one graph of 146
+# (EPYC, 2026-11-28).
+SHORT_ROW_BYTES = 8
+# Rows and columns of a plane that is worth the blocked transpose: 2 took 1.04 to 1.23 times as long, 8 up to 1.06
+# (EPYC, 2026-11-28).
+MIN_PLANE = 4
 
 
 def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
@@ -30,7 +35,7 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
     if itemsize == 4 and _is_transpose(part):
         _transpose(builder, part, from_ref, to_ref)
         return
-    part = _even_rows(part) if _copies_rows(part, itemsize) else _long_rows(part)
+    part = part if _copies_rows(part, itemsize) else _long_rows(part)
     table = nest(builder, part.shape, part.source_strides, part.target_strides)
     if from_ref != to_ref or table != nest(builder, (count,), (1,), (1,)):
         builder.step(f"b{8 * itemsize}_copy", x=from_ref, y=to_ref, nest=table, units=count)
@@ -40,16 +45,6 @@ def _copies_rows(part: StridedCopy, itemsize: int) -> bool:
     """Whether rows of the copy lie together in both tensors and are worth their starts."""
     together = part.shape and part.source_strides[-1] == part.target_strides[-1] == 1
     return bool(together) and part.shape[-1] * itemsize >= SHORT_ROW_BYTES
-
-
-def _even_rows(part: StridedCopy) -> StridedCopy:
-    """The copy with its longest axis next to the rows, if few rows follow each other: one call copies them all."""
-    shape, (source, target) = coalesced(part.shape, (part.source_strides, part.target_strides))
-    if len(shape) > 2 and shape[-2] < FEW_ROWS:
-        axis = max(range(len(shape) - 1), key=lambda i: (shape[i], i))
-        for numbers in (shape, source, target):
-            numbers.insert(len(numbers) - 2, numbers.pop(axis))
-    return dataclasses.replace(part, shape=tuple(shape), source_strides=tuple(source), target_strides=tuple(target))
 
 
 def _long_rows(part: StridedCopy) -> StridedCopy:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from webinfer.plan.blocks import Arguments
 
 SHIFTS = range(8)  # of a distance of up to 255, which stays a signed 16-bit number
-MOST_FACTOR = 32767
+MOST_FACTOR = 32767  # of a sum of products of int16: the largest
 UNIT, HALF = 1 << 15, 1 << 14  # what a factor is divided by
 
 

@@ -10,8 +10,11 @@ from webinfer.plan.blocks import Arguments
 # Measured in V8 on an x86-64 of 2025, in units of what the dense tiles spend on one channel of one output.
 OUTPUT_COST = 7.0  # an output, however few entries it has
 ENTRY_COST = 1.25  # a weight that is not zero
-FAR = 384  # channels, up to which 48 pixels are worth it
-NEAR_CHANNELS = 256  # up to here a block of 28 pixels stays in the first cache
+# Channels, up to which 48 pixels are worth it: 192 and 768 took 1.0 and 1.02 times as long (EPYC, 2026-11-28).
+FAR = 384
+# Up to here a block of 28 pixels stays in the first cache: all channels at once took 1.05 times as long (EPYC,
+# 2026-11-28).
+NEAR_CHANNELS = 256
 BLOCKS = {28: 1.0, 32: 1.0, 48: 0.95}  # pixels that a kernel holds in registers, and its time for each of them
 
 

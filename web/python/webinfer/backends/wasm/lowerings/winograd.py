@@ -26,14 +26,17 @@ from webinfer.plan.blocks import Arguments, Ref
 
 NAME = "winograd"
 COLUMNS, OUT = 8, 4  # outputs of a panel, and of a side of a tile
-PARTS = 32  # of a step, at most: each has room of its own
-ENOUGH = 12  # of them, for the threads of a machine
-LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for
+PARTS = 32  # of a step, at most: each has room of its own; 16 and 64 took 0.93 to 1.02 times as long (EPYC, 2026-11-28)
+ENOUGH = 12  # of them, for the threads of a machine. A guess
+LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for. A guess
 SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
 ROWS = {"relaxed": 6, "simd128": 4, "scalar": 4}  # of a product: what the tiles of a block are a multiple of
-ALONE = 0.7  # of that, where transformed inputs are read for one panel of outputs
-PICTURE_CHANNELS = 3
-MAX_TURNED_BYTES = 4 << 20  # of transformed weights
+# Of that, where transformed inputs are read for one panel of outputs: 0.35 and 1.4 took 1.13 and 1.24 times as long
+# (EPYC, 2026-11-28).
+ALONE = 0.7
+PICTURE_CHANNELS = 3  # of the pictures whose windows are squares of pixels
+# Of transformed weights: with half, 128 channels by 128 took 3.2 times as long (EPYC, 2026-11-28).
+MAX_TURNED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from webinfer.graph.ir import Node
 
 # Invocations of a workgroup, each of which takes a key: 256 and 1,024 were slower at 367 keys (H100, 2026-11-27).
 _KEYS = 512
-_KEYS_OF_SOFTWARE = 64
+_KEYS_OF_SOFTWARE = 64  # where every barrier costs
 
 
 def cached_attention(node: Node, target: Target) -> list[Dispatch]:

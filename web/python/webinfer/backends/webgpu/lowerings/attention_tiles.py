@@ -13,7 +13,7 @@ from webinfer.ops.attention import by_heads
 MAX_TILES = 8  # that a tuner is asked to time
 MAX_SUMS = 160  # numbers that an invocation keeps in registers: logits and results
 WHOLE_QUADS = 32  # of a row; a block of longer ones does not fit into workgroup memory
-FEW_ROWS = 2
+FEW_ROWS = 2  # of an invocation, which may write out and load ahead more
 # Products of four in the text of a loop that is written out as a whole: of more than two rows an invocation, or of few.
 # Otherwise parts of it are. More of them keep too much in registers (H100, Dawn: 1.15 to 1.35 times as slow).
 MAX_WRITTEN, PART_WRITTEN = {False: 200, True: 256}, 128

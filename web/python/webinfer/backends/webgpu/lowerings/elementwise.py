@@ -44,7 +44,7 @@ from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
 from webinfer.ops.registry import LARGEST
 
-WORD = 2**32 - 1
+WORD = 2**32 - 1  # the largest word
 WORD_RANGE = {False: (-(2.0**31), 2.0**31 - 1), True: (0.0, 2.0**32 - 1)}
 UNSIGNED_WORDS = (DType.UINT32, DType.UINT64)
 
