@@ -54,10 +54,9 @@ def test_panels_hold_the_weights_of_any_layout(layout: str, stored: type, column
 def test_the_layout_of_weights_is_of_their_outputs_alone() -> None:
     for isa in ("relaxed", "simd128", "scalar"):
         for co in range(1, 80):
-            for direct in (False, True):
-                tiles = tiles_of_one_layout(tiles_of(isa), co, direct)
-                assert tiles
-                assert len({panel_columns(tile) for tile in tiles}) == 1
+            tiles = tiles_of_one_layout(tiles_of(isa), co)
+            assert tiles
+            assert len({panel_columns(tile) for tile in tiles}) == 1
 
 
 def test_few_rows_take_wide_tiles_that_read_several_panels() -> None:

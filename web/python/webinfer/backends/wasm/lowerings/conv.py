@@ -40,7 +40,6 @@ PANEL_COLUMNS = {"8x4": 4, "8x1": 1, "3x3": 3}  # of the panels that a tile read
 ENDLESS = 120  # pixels, whole tiles of all of them: what a layout is chosen for. 60 and 240 changed none of 146 graphs
 # So deep that adding lanes up is little beside it: without, models took 1.0 to 1.07 times as long (EPYC, 2026-11-28).
 LEAST_DEPTH = 64
-MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGE_CHANNELS = 3  # of the pictures that image tiles are for
 MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
 # Of a core's peak that they reach: with twice the share three graphs took 1.2 to 2.2 times as long (EPYC, 2026-11-28).
@@ -56,16 +55,11 @@ def _rows_columns(tile: str) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
-def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = False) -> float:
-    """Multiplications that a tile spends on the product, padding included, over the speed it reaches.
-
-    `direct`: the product is one of include/matrix_tile.h, which cuts a last panel of up to 4 columns.
-    """
+def tile_work(tile: str, share: float, pixels: int, co: int) -> float:
+    """Multiplications that a tile spends on the product, padding included, over the speed it reaches."""
     rows, columns = _rows_columns(tile)
     co, pixels = typical_rows(co), typical_rows(pixels)
-    panels = -(-co // columns)
-    cut = direct and rows >= MIN_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
-    return -(-pixels // rows) * rows * (panels - (1 - CUT_PANEL) * cut) * columns / share
+    return -(-pixels // rows) * rows * -(-co // columns) * columns / share
 
 
 def panel_columns(tile: str) -> int:
@@ -73,12 +67,12 @@ def panel_columns(tile: str) -> int:
     return PANEL_COLUMNS.get(tile, 8)
 
 
-def tiles_of_one_layout(tiles: Mapping[str, float], co: int, direct: bool = False) -> dict[str, float]:
+def tiles_of_one_layout(tiles: Mapping[str, float], co: int) -> dict[str, float]:
     """The tiles that read the layout that weights of so many outputs have, whatever images or rows come.
 
     It is that of the tile that is best where there are many pixels: a weight is packed once.
     """
-    best = min(tiles, key=lambda tile: tile_work(tile, tiles[tile], ENDLESS, co, direct))
+    best = min(tiles, key=lambda tile: tile_work(tile, tiles[tile], ENDLESS, co))
     return {tile: share for tile, share in tiles.items() if panel_columns(tile) == panel_columns(best)}
 
 
@@ -121,9 +115,8 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
         return []
     _, kh, kw, ci = node.required_input(1).type.shape
     tiles, pixels, co = _tiles_for(isa, ci, kh * kw), _pixels(node), node.output.type.shape[3] // node.attrs.groups
-    direct = is_direct(node)
-    tiles = tiles_of_one_layout(tiles, co, direct)
-    work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
+    tiles = tiles_of_one_layout(tiles, co)
+    work = {tile: tile_work(tile, share, pixels, co) for tile, share in tiles.items()}
     turns = constant is not None and winograd.fits(node)
     if turns:
         work[winograd.NAME] = winograd.work(node, isa)
@@ -174,15 +167,14 @@ def _pack(node: Node, builder: Builder, weights: DenseWeights, columns: int) -> 
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> tuple[str, str]:
     """The tuned tile of this shape, or the one that the shares promise most of; and which of both it is."""
     best = builder.tuned.get(tuning_key(node)) if builder.tuned else None
-    direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
-    tiles = tiles_of_one_layout(tiles, co, direct)
+    tiles = tiles_of_one_layout(tiles, co)
     turns = winograd.fits(node) and winograd.is_known(node, builder)
     pictures = _picture_tiles(node, builder.isa, turns)
     if best is not None and best in (*tiles, *pictures, *([winograd.NAME] * turns)):
         return best, "tuned"
     if pictures:
         return pictures[0], "default"
-    work = {tile: tile_work(tile, share, _pixels(node), co, direct) for tile, share in tiles.items()}
+    work = {tile: tile_work(tile, share, _pixels(node), co) for tile, share in tiles.items()}
     if turns:
         work[winograd.NAME] = winograd.work(node, builder.isa)
     return min(work, key=work.__getitem__), "default"

@@ -41,8 +41,8 @@ def matmul(node: Node, builder: Builder) -> None:
     source = transposed(builder, a, 4) if attrs.transpose_a else builder.ref(a)
     batch = batch_of(a.type.shape, b.type.shape, y.type.shape)
     rows = m if batch.shape else m * math.prod(y.type.shape[:-2])
-    tiles = tiles_of_one_layout(tiles_of(builder.isa), n, k % 4 == 0)
-    tile = min(tiles, key=lambda t: tile_work(t, tiles[t], rows, n, k % 4 == 0))
+    tiles = tiles_of_one_layout(tiles_of(builder.isa), n)
+    tile = min(tiles, key=lambda t: tile_work(t, tiles[t], rows, n))
     (height, width), columns = map(int, tile.split("x")), panel_columns(tile)
     packed, panel_bytes = _pack(node, builder, sizes, columns), 4 * columns * (k + 1)
     each_product(
