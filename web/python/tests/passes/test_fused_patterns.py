@@ -240,6 +240,28 @@ def test_attention_caps_its_scores(masked: bool) -> None:
     assert fuse_attention(_attention(Known(), 3, masked, True, True, cap=-5.0)) == 0
 
 
+@pytest.mark.parametrize("wide", ["softmax", "its result"])
+def test_attention_of_float16_may_have_its_softmax_in_float32(wide: str) -> None:
+    def make(b: Known, back: DType = DType.FLOAT16) -> Graph:
+        def cast(x: Value, dtype: DType) -> Value:
+            return b.node(ew.CAST, [x], ew.CastAttrs(dtype), "cast")
+
+        q, k, v = (cast(b.input(name, 1, 3, n, 8), DType.FLOAT16) for name, n in (("q", 4), ("k", 6), ("v", 6)))
+        y = b.node(matmul.MATMUL, [q, k], matmul.MatmulAttrs(transpose_b=True), "scores")
+        y = cast(y, DType.FLOAT32) if wide == "softmax" else y
+        y = b.node(sm.SOFTMAX, [y], sm.SoftmaxAttrs(3), "weights")
+        y = y if wide == "softmax" else cast(y, DType.FLOAT32)
+        y, v = cast(y, back), cast(v, back)
+        return b.output(cast(b.node(matmul.MATMUL, [y, v], matmul.MatmulAttrs(), "y"), DType.FLOAT32))
+
+    plain, graph = results(make(Known())), make(Known())
+    optimize(graph)
+    assert [node.op.name for node in graph.nodes] == ["cast", "cast", "cast", "attention", "cast"]
+    np.testing.assert_allclose(results(graph)[0], plain[0], atol=4e-3)  # of numbers to 4, float16
+    if wide == "softmax":
+        assert fuse_attention(make(Known(), DType.FLOAT32)) == 0, "values of another type"
+
+
 def test_attention_without_keys_gives_zeros_where_the_model_says_so() -> None:
     b = Known()
     assert fuse_attention(_attention(b, 2, True, True, True, clear=True)) == 2  # and the transpose behind it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Op, Value, apply
 from webinfer.graph.queries import producer_of
 from webinfer.ops import attention as att
@@ -20,8 +21,8 @@ from webinfer.rewrite.patterns import MAX_WALK, Match, Number, Scalar, Variable,
 Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
 
 Q, K, V, MASK, SCALE, CAP = *map(Variable, ("q", "k", "v", "mask")), Scalar("scale"), Scalar("cap")
-matmul, softmax, reshape, transpose, where, is_nan, tanh, attention = map(
-    kind, (mm.MATMUL, sm.SOFTMAX, mv.RESHAPE, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, ew.TANH, att.ATTENTION)
+matmul, softmax, reshape, transpose, where, is_nan, tanh, cast, attention = map(
+    kind, (mm.MATMUL, sm.SOFTMAX, mv.RESHAPE, mv.TRANSPOSE, ew.WHERE, ew.IS_NAN, ew.TANH, ew.CAST, att.ATTENTION)
 )
 
 
@@ -44,10 +45,20 @@ def _needs_no_factor(node: Node) -> bool:
     return _is_along_keys(node) and node.attrs.beta == 1.0
 
 
+def _widens(node: Node) -> bool:
+    """Whether it is the cast before a softmax in float32, as PyTorch has it, or between that and the one behind."""
+    return (node.required_input(0).type.dtype, node.output.type.dtype) == (DType.FLOAT16, DType.FLOAT32)
+
+
+def _narrows(node: Node) -> bool:
+    return (node.required_input(0).type.dtype, node.output.type.dtype) == (DType.FLOAT32, DType.FLOAT16)
+
+
 def _fits(match: Match) -> bool:
-    """Whether nothing widened the scores, and the attention is not empty or wider than its kernels."""
+    """Whether all is of one shape and type, and the attention is not empty or wider than its kernels."""
     q, v = match.value("q").type.shape, match.value("v").type.shape
-    same = match.node("scores").output.type == match.node("softmax").output.type
+    same = match.node("scores").output.type.shape == match.node("softmax").output.type.shape
+    same = same and len({match.value(name).type.dtype for name in ("q", "v", "mask") if name in match.bound}) == 1
     if "cap" in match.bound and (match.number("cap") <= 0 or match.node("softmax").attrs.beta != 1.0):
         return False
     return same and max(q[-1], v[-1]) <= att.MAX_WIDTH and all((*q, *v[-2:]))
@@ -192,9 +203,12 @@ def _swaps_heads(node: Node) -> bool:
 
 PRODUCTS = matmul(Q, K, name="scores", when=_is_plain) * SCALE
 SCORES = PRODUCTS | tanh(PRODUCTS) * CAP
-WEIGHTS = softmax(SCORES, name="softmax", when=_is_along_keys) | softmax(
-    add(SCORES, MASK), name="softmax", when=_needs_no_factor
+MASKED = add(SCORES, MASK)
+NARROW = softmax(SCORES, name="softmax", when=_is_along_keys) | softmax(MASKED, name="softmax", when=_needs_no_factor)
+WIDE = softmax(cast(SCORES, when=_widens), name="softmax", when=_is_along_keys) | softmax(
+    cast(MASKED, when=_widens), name="softmax", when=_needs_no_factor
 )
+WEIGHTS = NARROW | cast(WIDE, when=_narrows) | cast(cast(NARROW, when=_widens), when=_narrows)
 ONE, OTHER = Variable("one"), Variable("other")
 BY_PLACES = add(add(reshape(SCORES, name="by places", once=True), ONE, once=True), OTHER, once=True)
 CLEARED = Variable("weights", WEIGHTS)  # without keys they are NaN
