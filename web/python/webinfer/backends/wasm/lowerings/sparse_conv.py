@@ -10,12 +10,9 @@ from webinfer.plan.blocks import Arguments
 # Measured in V8 on an x86-64 of 2025, in units of what the dense tiles spend on one channel of one output.
 OUTPUT_COST = 7.0  # an output, however few entries it has
 ENTRY_COST = 1.25  # a weight that is not zero
-# Channels, up to which 48 pixels are worth it: 192 and 768 took 1.0 and 1.02 times as long (EPYC, 2026-11-28).
-FAR = 384
-# Up to here a block of 28 pixels stays in the first cache: all channels at once took 1.05 times as long (EPYC,
-# 2026-11-28).
+BLOCK = 28  # pixels that the kernel holds in registers: 32 or 48 take 1.1 times as long (EPYC, 2026-11-28)
+# Channels up to which a block stays in the first cache: all at once took 1.05 times as long (EPYC, 2026-11-28).
 NEAR_CHANNELS = 256
-BLOCKS = {28: 1.0, 32: 1.0, 48: 0.95}  # pixels that a kernel holds in registers, and its time for each of them
 
 
 def _stored_values(node: Node) -> int | None:
@@ -37,12 +34,6 @@ def skips_zeros(node: Node, builder: Builder) -> bool:
     return OUTPUT_COST * co + ENTRY_COST * stored < ci * co
 
 
-def block_size(pixels: int, channels: int) -> int:
-    """The block that spends least on the image: wide where it fits the first cache, with little padding."""
-    fitting = [p for p in BLOCKS if p <= 32 or channels * p <= FAR * 28]
-    return min(fitting, key=lambda p: -(-pixels // p) * p * BLOCKS[p])
-
-
 def near_channels(channels: int) -> int:
     """How many channels the kernel brings together at a time, in rounds of as many."""
     rounds = -(-channels // NEAR_CHANNELS)
@@ -54,23 +45,22 @@ def sparse_conv2d(node: Node, builder: Builder, epilogue: Arguments) -> None:
     w, bias = node.required_input(1), node.optional_input(2)
     n, oh, ow, co = node.output.type.shape
     pixels, ci, stored = n * oh * ow, w.type.shape[3], _stored_values(node) or 0
-    block = block_size(pixels, ci)
     near = near_channels(ci)
     rounds, padded = -(-ci // near), (co + 3) // 4 * 4
-    packed, is_new = builder.packed(("sparse", w, bias, block), 4 * ((rounds + 1) * padded + 1 + 2 * stored))
+    packed, is_new = builder.packed(("sparse", w, bias), 4 * ((rounds + 1) * padded + 1 + 2 * stored))
     if is_new:
         dense = builder.scratch(4 * w.type.size)
         expand_constant(builder, w, dense)
         address = builder.optional_ref(bias)
         builder.prepare(
             "f32_pack_sparse_weights",
-            w=dense, bias=address, y=packed, co=co, ci=ci, near=near, pixels=block, entries=stored,
+            w=dense, bias=address, y=packed, co=co, ci=ci, near=near, pixels=BLOCK, entries=stored,
         )  # fmt: skip
-    blocks = -(-pixels // block)
+    blocks = -(-pixels // BLOCK)
     sums = padded if rounds > 1 else 4
-    scratch = builder.scratch(4 * blocks * block * (near + sums))
+    scratch = builder.scratch(4 * blocks * BLOCK * (near + sums))
     builder.step(
-        f"f32_sparse_conv2d_nhwc_{block}x4", epilogue,
+        "f32_sparse_conv2d_nhwc_28x4", epilogue,
         x=builder.ref(node.required_input(0)), w=packed, y=builder.ref(node.output), scratch=scratch,
         pixels=pixels, ci=ci, co=co, near=near, sums=sums, units=blocks,
     )  # fmt: skip
