@@ -7,6 +7,7 @@ constants and arena of its own: it may run while another plan is looked into.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,7 +25,35 @@ LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""
 Held = dict[int, int]  # areas that a plan needs: addresses, and bytes from there
-Hashed = dict[int, tuple[weakref.ref[memoryview], _Mark]]  # by the view's id, which another one may get later
+STORED_BYTES = 32 << 20  # of a plan's constants: plans with more are not stored, and their marks need not last
+LARGE_BYTES = 1 << 16  # of a view
+
+
+class Marks:
+    """What tells the bytes of views apart: a hash, found once for each view.
+
+    In Pyodide a hash takes 2.6 ms a MB (Node 20, EPYC, 2026-11-28). Large parts of a file get a number instead where
+    marks need not last: the plans of a model share the views of its file.
+    """
+
+    def __init__(self) -> None:
+        self._known = dict[int, tuple[weakref.ref[memoryview], _Mark]]()  # by ids, which other views may get later
+        self._numbers = itertools.count()
+
+    def of(self, data: memoryview, lasting: bool) -> _Mark:
+        """Equal for one and the same view, or for equal bytes; a `lasting` one is the same in every process."""
+        found = self._known.get(id(data))
+        if found is not None and found[0]() is data:
+            return found[1]
+        is_numbered = not lasting and data.nbytes >= LARGE_BYTES and _is_part(data)
+        mark = b"view %d" % next(self._numbers) if is_numbered else _digest(b"bytes", data)
+        self._known[id(data)] = weakref.ref(data), mark
+        return mark
+
+
+def _is_part(data: memoryview) -> bool:
+    """Whether it is a view of something larger, as tensors of a file are."""
+    return data.obj is not None and memoryview(data.obj).nbytes > data.nbytes
 
 
 class KernelMemory:
@@ -43,7 +72,7 @@ class KernelMemory:
         self._builders: list[tuple[Builder, Held]] = []
         self._places: dict[_Mark, int] = {}
         self._users: dict[int, int] = {}  # how many plans need what begins at an address
-        self._hashed: Hashed = {}
+        self._marks = Marks()
         self._gaps: dict[int, int] = {}  # bytes from an address on that no plan needs, none beside another
 
     @property
@@ -124,7 +153,7 @@ class KernelMemory:
     def abandon(self) -> None:
         """Drops the instance, with all plans in it: it trapped, or the last plan was closed."""
         kernels, self._kernels, self._builders, self._places = self._kernels, None, [], {}
-        self._gaps, self._hashed = {}, {}
+        self._gaps, self._marks = {}, Marks()
         if kernels is not None:
             kernels.close()
 
@@ -135,14 +164,14 @@ class KernelMemory:
     def find(self, builder: Builder) -> dict[Block, int]:
         """Where constants of a plan lie already, which another plan has put here."""
         places = self.places() if self._builders or self._places else {}
-        found = contents(builder, self._hashed) if places else {}
+        found = contents(builder, self._marks) if places else {}
         return {block: places[mark] for block, mark in found.items() if mark in places}
 
     def places(self) -> Mapping[bytes, int]:
         """Addresses of constants that plans have put here, by what tells their contents apart."""
         while self._builders:
             other, _ = self._builders.pop(0)
-            for block, mark in contents(other, self._hashed).items():
+            for block, mark in contents(other, self._marks).items():
                 self._places.setdefault(mark, block.address)
         return self._places
 
@@ -151,21 +180,14 @@ class KernelMemory:
         self._places.update(places)
 
 
-def contents(builder: Builder, hashed: Hashed) -> dict[Block, _Mark]:
+def contents(builder: Builder, known: Marks) -> dict[Block, _Mark]:
     """What tells the content of each constant apart from others: its bytes, or the steps that write it.
 
-    `hashed` keeps what was found of views of the file: plans of one model share these, and hash them once.
     Left out is what a run changes or follows sizes, and what one step reads before another one writes it anew.
     """
-    marks: dict[Block, _Mark] = {}
-    for block, data in (*builder.constants.items(), *builder.staged.items()):
-        if data is None:
-            marks[block] = _UNKNOWN
-        elif (found := hashed.get(id(data))) is not None and found[0]() is data:
-            marks[block] = found[1]
-        else:
-            marks[block] = _digest(b"bytes", data)
-            hashed[id(data)] = weakref.ref(data), marks[block]
+    views = [*builder.constants.items(), *builder.staged.items()]
+    lasting = sum(block.nbytes for block in builder.constants) <= STORED_BYTES
+    marks = {block: _UNKNOWN if data is None else known.of(data, lasting) for block, data in views}
     read: dict[Block, set[_Mark]] = {}
     for step in builder.prepare_part.steps:
         refs, targets = pointers(step), [target.block for target, _ in builder.written(step)]
