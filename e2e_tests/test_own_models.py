@@ -61,8 +61,12 @@ def test_a_depth_model_of_the_user_s_runs(demo: Open, tmp_path: Path, backend: s
     page.wait_for("model", lambda: page.text("#backend") == "No model is open.")
     assert page.result is None
     assert page.page.evaluate("document.documentElement.dataset.state") == "ready"
+    page.page.get_by_role("button", name="a cup of coffee").wait_for()  # examples do not wait for a model
+    page.page.get_by_text("Developer tools").click()
+    page.page.get_by_text("The plan, step by step").click()
     page.page.set_input_files("[data-file=model]", depth_model(tmp_path))
     result = page.wait_for_result()
+    assert page.wait_for("the plan", lambda: page.page.locator("#plan tbody tr").count())
     assert result["backend"] == backend
     (depth,) = result["depths"]
     assert (depth["width"], depth["height"]) == (result["image"]["width"], result["image"]["height"])
@@ -76,6 +80,7 @@ def test_a_file_of_another_kind_is_refused_and_the_next_one_taken(demo: Open, tm
     page.page.set_input_files("[data-file=model]", text_model(tmp_path))
     assert "does not estimate depth" in page.wait_for("refusal", lambda: page.error)["message"]
     page.page.set_input_files("[data-file=model]", depth_model(tmp_path))
+    page.wait_for("the end of the refusal", lambda: not page.error)
     assert page.wait_for_result()["depths"]
 
 
@@ -103,7 +108,7 @@ def test_a_text_classifier_of_the_user_s_runs_with_names_of_its_classes(demo: Op
 def test_labels_of_the_user_s_are_compared_with_a_picture(demo: Open, tmp_path: Path) -> None:
     page = demo("?backend=wasm", path="/zero-shot-image-classification")
     page.wait_for("model", lambda: page.text("#backend") == "No model is open.")
-    files = {"tokenizer": zero_shot_models.TOKENIZER, "model": zero_shot_models.clip()}
+    files = {"model": zero_shot_models.clip(), "tokenizer": zero_shot_models.TOKENIZER}  # in any order
     page.page.get_by_label("Labels, separated by commas").fill("red, blue, green")
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)

@@ -104,7 +104,8 @@ def of_templates() -> Iterator[str]:
 def of_tables() -> Iterator[str]:
     demos = tomllib.loads((ROOT / "server" / "demos.toml").read_text())["demo"]
     for demo in demos:
-        yield from (demo["title"], demo["summary"], demo["group"], demo["sample_says"], demo.get("line_says", ""))
+        yield from (demo["title"], demo["summary"], f"{demo['summary']}.", demo["group"])
+        yield from (demo["sample_says"], demo.get("line_says", ""))
         yield from (*demo.get("examples", {}).values(), *demo.get("titles", {}).values())
         yield from (option["title"] for option in demo.get("options", ()))
         yield from (file["says"] for file in demo.get("files", ()))

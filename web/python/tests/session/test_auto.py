@@ -93,7 +93,7 @@ def test_the_first_run_is_on_who_is_ready_first_and_later_ones_on_the_fastest(mo
         session = await webinfer.load(model())
         assert session.autotune_pending
         assert session.same_backend == "auto"
-        assert session.choice == "auto begins with toy, which is ready first; wasm is measured behind it"
+        assert session.choice == "auto starts with toy, which is ready first; wasm is measured later"
         await answer(session)
         assert session.backend == "toy"
         await session.autotune_done()

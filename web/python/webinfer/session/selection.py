@@ -266,7 +266,7 @@ async def _measured(graph: Graph, host: Host, options: LoadOptions, later: bool)
     if best is None:
         raise benchmark.failure()
     if later and benchmark.open:
-        reason = f"{AUTO} begins with {best.backend}, which is ready first; {benchmark.open} is measured behind it"
+        reason = f"{AUTO} starts with {best.backend}, which is ready first; {benchmark.open} is measured later"
         return Selection(best, reason, benchmark)
     while (rival := await benchmark.next()) is not None:
         winner = await benchmark.faster(best, rival, nullcontext)

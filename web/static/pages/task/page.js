@@ -250,7 +250,7 @@ byId("dismiss").addEventListener("click", () => {
   byId("controls").focus();
 });
 byId("retry").addEventListener("click", tryAgain);
-byId("plan-box").addEventListener("toggle", ({ target }) => target.open && engine.plan());
+byId("plan-box").addEventListener("toggle", ({ target }) => target.open && (root.dataset.model || runsOn) && engine.plan()); // a page without a model has none yet
 byId("copy-link").addEventListener("click", async ({ target }) => {
   const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
   target.textContent = copied ? "Link copied" : "Copy the address above";
