@@ -164,7 +164,7 @@ def test_verify_finds_no_difference_and_names_one_when_there_is() -> None:
         assert report.ok, report
         executor = session.executor
         assert isinstance(executor, WasmExecutor)
-        at = executor.output_address("y")
+        at = executor.layout.outputs[0].address
         original = executor._call
 
         def spoiled(kernels: Any, first: int, count: int) -> None:

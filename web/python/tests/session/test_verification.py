@@ -86,7 +86,7 @@ def test_a_nan_beside_a_number_differs() -> None:
     x = np.array([1, np.nan, 2], np.float32)
     with run(webinfer.load(g, backend="wasm")) as session:
         executor: Any = session.executor
-        original, at = executor._call, executor.output_address("y")
+        original, at = executor._call, executor.layout.outputs[0].address
 
         def spoiled(kernels: Any, first: int, count: int) -> None:
             original(kernels, first, count)

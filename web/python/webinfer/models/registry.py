@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
@@ -298,11 +297,6 @@ def published_hashes(name: str) -> tuple[str, ...]:
     """The SHA-256 of the published editions of a known model."""
     known = MODELS[name]
     return known.sha256, *known.other_editions
-
-
-def check_hash(what: str, data: bytes | memoryview, published: Sequence[str]) -> None:
-    """Raises IntegrityError unless the bytes have one of the published hashes."""
-    check_found(what, hashlib.sha256(data).hexdigest(), published)
 
 
 def check_found(what: str, found: str, published: Sequence[str]) -> None:

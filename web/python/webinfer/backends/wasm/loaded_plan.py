@@ -162,10 +162,6 @@ class LoadedPlan(KernelExecutor, PageExecutor):
         """Where an input lies, for kernels that write it in place (image preparation)."""
         return next(place.address for place in self.layout.inputs if place.name == name)
 
-    def output_address(self, name: str) -> int:
-        """Where an output lies after a run, for kernels that read it in place (decoding)."""
-        return next(place.address for place in self.layout.outputs if place.name == name)
-
     def scratch(self, nbytes: int) -> int:
         """The address of so many free bytes behind the plans of the instance, for one run; memory grows as needed.
 
