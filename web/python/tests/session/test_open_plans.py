@@ -81,6 +81,29 @@ def grown(past: int) -> dict[str, Any]:
     return {name: DRAW.normal(size=(1, 2, size, 16)).astype("f2") for name, size in sizes.items()}
 
 
+def wide() -> bytes:
+    """As Gemma 2: heads of 256 elements, scores with a soft cap, and a mask for each query."""
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "t"], ["s"]),
+        helper.make_node("Div", ["s", "cap"], ["over"]),
+        helper.make_node("Tanh", ["over"], ["bent"]),
+        helper.make_node("Mul", ["bent", "cap"], ["capped"]),
+        helper.make_node("Add", ["capped", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    shapes = {"q": [1, 2, "n", 256], "k": [1, 2, "m", 256], "v": [1, 2, "m", 256], "mask": [1, 1, "n", "m"]}
+    return saved(nodes, shapes, ["y"], cap=np.array(20, "f4"))
+
+
+def rows_of_256(past: int, new: int) -> dict[str, Any]:
+    inputs = {name: DRAW.normal(size=(1, 2, past + new, 256)).astype("f4") for name in "kv"}
+    hidden = np.arange(past + new) > past + np.arange(new)[:, None]
+    mask = np.where(hidden, -np.inf, 0).astype("f4")[None, None]
+    return {"q": inputs["k"][:, :, -new:] / 4, **inputs, "mask": mask}
+
+
 def regimes(session: webinfer.Session) -> int:
     return len(session._live._open_plans.executors())
 
@@ -108,6 +131,7 @@ SWEEPS: dict[str, tuple[bytes, list[dict[str, Any]], int]] = {
     "prompts": (decoder(), [cached(p, n) for p, n in ((5, 4), (9, 12), (20, 9), (40, 33), (7, 20))], 3),
     "columns": (columns(), [{"x": DRAW.normal(size=(24, n)).astype("f4")} for n in (3, 5, 8, 9, 12, 33, 64)], 4),
     "float16": (halves(), [grown(p) for p in (2, 3, 5, 8, 9, 17, 32, 33, 60)], 2),
+    "heads of 256": (wide(), [rows_of_256(p, n) for p, n in ((7, 2), (0, 33), (0, 9), (20, 21), (40, 3), (0, 70))], 2),
     "pictures": (pictures(), [picture(h, w) for h, w in ((64, 64), (96, 80), (61, 97), (128, 32), (99, 40))], 4),
 }  # fmt: skip
 
@@ -378,7 +402,7 @@ def _set_software(device: Any, value: bool) -> None:
 
 
 @pytest.mark.parametrize("software", [True, False])
-@pytest.mark.parametrize("name", ["encoder", "decoder", "pictures"])
+@pytest.mark.parametrize("name", ["encoder", "decoder", "heads of 256", "pictures"])
 def test_a_bound_program_gives_what_a_new_one_does_on_a_gpu(
     name: str, software: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
