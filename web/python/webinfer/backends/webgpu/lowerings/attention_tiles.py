@@ -12,7 +12,7 @@ from webinfer.ops.attention import by_heads
 
 MAX_TILES = 8  # that a tuner is asked to time
 MAX_SUMS = 160  # numbers that an invocation keeps in registers: logits and results
-WHOLE_QUADS = 32  # of a row; a block of longer ones does not fit into workgroup memory
+WHOLE_QUADS = 32  # of a row that comes as a whole; 32 queries and keys of 64 quads would take 66 kB of workgroup memory
 FEW_ROWS = 2  # of an invocation, which may write out and load ahead more
 # Products of four in the text of a loop that is written out as a whole: of more than two rows an invocation, or of few.
 # Otherwise parts of it are. More of them keep too much in registers (H100, Dawn: 1.15 to 1.35 times as slow).
@@ -25,7 +25,9 @@ LATENCIES = 1.6, 3.6  # cycles until a product, and everything else, of a workgr
 CORE_BYTES = 49_000  # of workgroup memory that a core has at work, whatever it has
 CORE_REGISTERS, SPARE_REGISTERS = 65536, 52  # of a core, and of an invocation besides sums and operands
 START_CYCLES = 5500.0
-BARRIER_CYCLES = 30.0  # of a barrier between slices
+BARRIER_CYCLES = (
+    30.0  # of a barrier between slices of wide rows: not fitted, a guess (2026-11-28, right in lavapipe only)
+)
 CLASSES, LARGEST = (256,), 1024  # open sizes that share a tile: two, as each class may need a shader of its own
 
 
