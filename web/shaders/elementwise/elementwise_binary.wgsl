@@ -16,18 +16,7 @@ $$ else
 fn activate(v: y_v) -> y_v { return v; }
 $$ endif
 
-// Where element i of y lies in a (x) and in b (y).
-fn places(i: u32) -> vec2<u32> {
-    var rest = i;
-    var at = vec2<u32>(0u);
-    for (var back = 0u; back < RANK; back++) {
-        let d = RANK - 1u - back;
-        let k = rest % size_at(d);
-        rest /= size_at(d);
-        at += k * vec2<u32>(a_stride_at(d), b_stride_at(d));
-    }
-    return at;
-}
+{$ include "_places.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

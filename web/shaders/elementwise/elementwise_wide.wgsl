@@ -13,15 +13,9 @@ $$ endif
 {{ formula }}
 
 $$ if binary
+{$ include "_places.wgsl" $}
 fn element(i: u32) -> y_t {
-    var rest = i;
-    var at = vec2<u32>(0u);
-    for (var back = 0u; back < RANK; back++) {
-        let d = RANK - 1u - back;
-        let k = rest % size_at(d);
-        rest /= size_at(d);
-        at += k * vec2<u32>(a_stride_at(d), b_stride_at(d));
-    }
+    let at = places(i);
     return binary(load_a(at.x), load_b(at.y));
 }
 $$ else
