@@ -42,7 +42,7 @@ alias x_v = a_v;
 
 fn binary(a: x_v, b: x_v) -> y_v { return a + b; }
 fn activate(v: y_v) -> y_v { return v; }
-// Where element i of y lies in a (x) and in b (y).
+// _places: places(i) = where element i of y lies in a (x) and in b (y), whose shapes broadcast.
 fn places(i: u32) -> vec2<u32> {
     var rest = i;
     var at = vec2<u32>(0u);
