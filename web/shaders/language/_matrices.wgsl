@@ -1,7 +1,7 @@
 // _matrices: several matrices that one input is multiplied with, side by side: their columns, or a gate and what it gates.
 //
 //   side_of(n), first_of(side): the matrix of column n of all, and its first column.  Needs: params.first1, .first2
-//   store_at(side, i, v): element i of the result of a matrix, where these lie apart.
+//   store_quad(row, n, v): stores columns n to n + 3 of a row where results are stored in quads; they may lie apart.
 
 fn side_of(n: u32) -> u32 {
     var side = 0u;
@@ -40,12 +40,17 @@ fn gated(gate: f32, up: f32) -> f32 {
 $$ endif
 $$ if apart
 
-fn store_at(side: u32, i: u32, v: f32) {
+fn store_quad(row: u32, n: u32, v: vec4<f32>) {
+    let side = side_of(n); // matrices begin at quads
+    let i = (row * (end_of(side) - first_of(side)) + n - first_of(side)) / 4u;
     switch side {
         $$ for m in range(1, matrices)
-        case {{ m }}u: { store_y{{ m }}(i, v); }
+        case {{ m }}u: { store4_y{{ m }}(i, v); }
         $$ endfor
-        default: { store_y(i, v); }
+        default: { store4_y(i, v); }
     }
 }
+$$ elif quads
+
+fn store_quad(row: u32, n: u32, v: vec4<f32>) { store4_y((row * params.n + n) / 4u, v); }
 $$ endif

@@ -65,16 +65,10 @@ fn column_at(n: u32, c: u32) -> Column {
 
 fn put(r: u32, n: u32, sums: vec4<f32>) {
     if (r >= params.rows || n >= params.n) { return; }
-    $$ if apart
-    let side = side_of(n);
-    let width = end_of(side) - first_of(side);
-    for (var c = 0u; c < 4u; c++) { // matrices begin at quads
-        store_at(side, r * width + n + c - first_of(side), select(0.0, sums[c] + added(r, n + c), r < counted()));
-    }
-    $$ elif quads
+    $$ if quads
     var v = sums;
     for (var c = 0u; c < 4u; c++) { v[c] += added(r, n + c); }
-    store4_y((r * params.n + n) / 4u, select(vec4<f32>(), v, r < counted()));
+    store_quad(r, n, select(vec4<f32>(), v, r < counted()));
     $$ else
     for (var c = 0u; c < min(4u, params.n - n); c++) {
         store_y(r * params.n + n + c, select(0.0, sums[c] + added(r, n + c), r < counted()));

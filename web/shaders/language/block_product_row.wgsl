@@ -6,6 +6,7 @@
 //   gated     y = silu(x wT) * (x w1T): a workgroup takes two rows of each, else four
 //   otherwise of several matrices the results lie side by side: that of w, then w1's from `first1` on, w2's from `first2`;
 //   if `apart` in y, y1 and y2
+//   quads     y is stored in quads: N % 4 == 0 of each matrix, without gates and place
 //   place     its second number below 1: y is 0          bias, residual, y  [N]
 //   Needs: K % 32 == 0, and first1 % 4 == first2 % 4 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
 //   Dispatch: (ceil(N / ROWS)) workgroups
@@ -30,6 +31,14 @@ fn result(all: acc_v, i: u32, n: u32) -> f32 { return gated(all[i], all[i + ROWS
 $$ else
 fn result(all: acc_v, i: u32, n: u32) -> f32 { return all[i] + added(0u, n); }
 $$ endif
+
+fn is_absent() -> bool {
+    $$ if has_place
+    return load_place(1u) < 1;
+    $$ else
+    return false;
+    $$ endif
+}
 
 fn units() -> u32 { return (params.n + ROWS - 1u) / ROWS; }
 fn compute(unit: u32, local: u32) {
@@ -82,16 +91,17 @@ fn compute(unit: u32, local: u32) {
         }
     }
     let all = workgroup_reduce(sums, local);
+    $$ if quads
+    if (local == 0u && unit * ROWS < params.n) {
+        var v = vec4<f32>();
+        for (var i = 0u; i < ROWS; i++) { v[i] = result(all, i, unit * ROWS + i); }
+        store_quad(0u, unit * ROWS, v);
+    }
+    $$ else
     if (local < ROWS && unit * ROWS + local < params.n) {
         let n = unit * ROWS + local;
-        var v = result(all, local, n);
-        $$ if has_place
-        if (load_place(1u) < 1) { v = 0.0; }
-        $$ endif
-        $$ if apart
-        store_at(matrix, n - first_of(matrix), v);
-        $$ else
-        store_y(n, v);
-        $$ endif
+        let v = result(all, local, n);
+        store_y(n, select(v, 0.0, is_absent()));
     }
+    $$ endif
 }

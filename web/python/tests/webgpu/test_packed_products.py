@@ -14,7 +14,8 @@ from webinfer.backends import reference, webgpu
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, TensorType, Value
 from webinfer.ops.activation import Activation
-from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
+from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
+from webinfer.ops.movement import SliceAttrs
 from webinfer.ops.normalization import LayerNormAttrs
 from webinfer.ops.packed_matmul import PackedMatmulAttrs
 
@@ -24,19 +25,25 @@ ROW, ROWS = (1, 1, K), (1, 37, K)
 RMS = LayerNormAttrs(1, 1e-5, False)
 
 
+def part(*shape: int, dtype: DType) -> Value:
+    data = RNG.uniform(0.5, 2, shape).astype("f2" if dtype is DType.FLOAT16 else "f4")
+    return Value("part", TensorType(shape, dtype), Constant(memoryview(data.tobytes()), dtype))
+
+
 def packed(
     c: Chain, x: Value, n: int, bits: int = 4, block: int = 32, zeros: bool = False, bias: bool = False
 ) -> Value:
-    """A product of x and n columns of weights."""
+    """A product of x and n columns of weights; what lies beside these has the type of x."""
     k = x.type.shape[-1]
     blocks = -(-k // block)
     data = RNG.integers(0, 256, (n, blocks * block * bits // 8), dtype=np.uint8)
     w = Value("w", TensorType(data.shape, DType.UINT8), Constant(memoryview(data.tobytes()), DType.UINT8))
-    given = [c.given(n, blocks), c.given(n, blocks) if zeros else None, c.given(n) if bias else None]
+    shapes = ((n, blocks), (n, blocks) if zeros else None, (n,) if bias else None)
+    given = [None if shape is None else part(*shape, dtype=x.type.dtype) for shape in shapes]
     return c.op("packed_matmul", x, w, *given, attrs=PackedMatmulAttrs(bits, block))
 
 
-def check(graph: Graph) -> None:
+def check(graph: Graph, tolerance: float = 1e-5) -> None:
     """All outputs of the graph are on webgpu what they are on the reference."""
     RingTarget("webgpu").demand()
     host, data = disguised(), memoryview(RNG.uniform(-1, 1, graph.inputs[0].type.shape).astype(np.float32).tobytes())
@@ -44,14 +51,14 @@ def check(graph: Graph) -> None:
     async def outputs_of(backend: object) -> list[np.ndarray[object, np.dtype[np.float32]]]:
         executor = await backend.build(graph, host)  # type: ignore[attr-defined]
         try:
-            return [tensor.numpy().copy() for tensor in (await executor.run({"x": data})).values()]
+            return [tensor.numpy().astype("f4") for tensor in (await executor.run({"x": data})).values()]
         finally:
             executor.close()
 
     want, got = run(outputs_of(reference)), run(outputs_of(webgpu))
     assert len(want) == len(got) == len(graph.outputs)
     for one, other in zip(got, want, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max())
 
 
 @pytest.mark.parametrize("form", [(4, 32, True), (4, 64, False), (8, 32, False), (8, 96, True)], ids=str)
@@ -114,3 +121,18 @@ def test_a_norm_that_something_else_reads_is_computed_by_itself() -> None:
     graph = c.graph()
     assert shaders(graph)[0] != "block_product_row"
     check(graph)
+
+
+@pytest.mark.parametrize("shape", [ROW, ROWS], ids=str)
+def test_a_block_in_float16_takes_the_same_kernels(shape: tuple[int, ...]) -> None:
+    """Results are stored in quads, but for those of gates, which are cast."""
+    c = Chain(*shape)
+    x = c.op("cast", c.x, attrs=CastAttrs(DType.FLOAT16))
+    q, k, v = (packed(c, x, n, zeros=True) for n in (K, 12, 8))
+    gate, up = packed(c, q, 64), packed(c, q, 64)
+    swiglu = c.op("mul", c.op("silu", gate, attrs=UnaryAttrs(1.0)), up, attrs=BinaryAttrs())
+    c.op("add", packed(c, c.op("slice", swiglu, attrs=SliceAttrs((0, 0, 0), (*shape[:2], 32), (1,) * 3)), K), x)
+    graph = c.graph(k, v)
+    kernel = "block_product_row" if shape == ROW else "block_product"
+    assert [name for name in shaders(graph) if name.startswith("block")] == [kernel] * 3
+    check(graph, 4e-3)

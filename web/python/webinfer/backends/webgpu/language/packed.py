@@ -13,12 +13,14 @@ from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
     FusedGroup,
+    Source,
     Target,
     groups_for,
     read,
     read_given,
 )
 from webinfer.backends.webgpu.language.products import Ends, Layout, Matrix, product
+from webinfer.backends.webgpu.lowerings.conversion import plain_cast
 from webinfer.backends.webgpu.lowerings.epilogue import destination
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.codegen.elements import Element
@@ -38,13 +40,13 @@ MOST = 3  # products of one dispatch: queries, keys and values
 
 
 def lies_in_blocks(node: Node) -> bool:
-    """Whether the shaders of blocks can read its weights: whole blocks of constants, float32 around them."""
+    """Whether the shaders of blocks can read its weights: whole blocks of constants."""
     x, w, scales = (node.required_input(i) for i in range(3))
     zeros = node.optional_input(3)
     parts = [part for part in (w, scales, zeros) if part is not None]
     is_known = all(part.is_constant for part in parts)
     whole = node.attrs.block % BLOCK == 0 and x.type.shape[-1] % BLOCK == 0
-    return is_known and whole and x.type.dtype is scales.type.dtype is DType.FLOAT32
+    return is_known and whole and scales.type.dtype in (DType.FLOAT32, DType.FLOAT16)
 
 
 def packed_matmul(node: Node, target: Target) -> list[Dispatch]:
@@ -110,10 +112,20 @@ def _in_blocks(node: Node, words: int, target: Target) -> Derived:
         for place, part in enumerate((scales, zeros)):
             if part is not None:
                 copy = StridedCopy(0, (n, blocks), 0, (blocks, 1), place, (row, words))
-                found.append(copy_dispatch(part, derived, copy, target, bits=Element.BITS32))
+                found.append(copy_dispatch(_in_float32(part, target), derived, copy, target, bits=Element.BITS32))
         return found
 
     return Derived(("blocks", w, scales, zeros), (n * row,), make, DType.UINT32)
+
+
+def _in_float32(part: Value, target: Target) -> Source:
+    if part.type.dtype is DType.FLOAT32:
+        return part
+
+    def make(derived: Derived) -> Sequence[Dispatch]:
+        return [plain_cast(part, derived, part.type.size, target)]
+
+    return Derived(("float32", part), part.type.shape, make)
 
 
 # ---- groups
@@ -219,7 +231,7 @@ def _norm_before(
     if norm is None or norm.op is not LAYER_NORM or norm.attrs.centred or norm.optional_input(2) is not None:
         return None
     scale, source = norm.optional_input(1), norm.required_input(0)
-    if scale is None or norm.attrs.axes != 1 or x in graph.outputs or source.type.dtype is not DType.FLOAT32:
+    if scale is None or norm.attrs.axes != 1 or x in graph.outputs or source.type != x.type:
         return None
     rows = x.type.size // x.type.shape[-1]
     all_take_it = all(_may_join(one) and one.inputs.count(x) == 1 for one in readers[x])

@@ -21,9 +21,11 @@ from webinfer.backends.webgpu.dispatch import (
     workgroup_reduction_text,
     write,
 )
+from webinfer.backends.webgpu.lowerings.epilogue import destination
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Access, Slot, f32, u32
 from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
 from webinfer.graph.dims import hint_of
 from webinfer.graph.ir import Node, Value
 from webinfer.lazy_dataclass import dataclass
@@ -178,10 +180,19 @@ def product(
     params = u32(n=n, k=k, row_bytes=row_bytes, **({} if gated else starts))
     why = ", ".join([text] + [f"{len(matrices)} products"] * (len(matrices) > 1) + ["SwiGLU"] * gated)
     shared = Dispatch("", variables, reads, params, (1, 1, 1), why)
+    narrow = isinstance(ends.y, Value) and ends.y.type.dtype is DType.FLOAT16
+    quads = n % 4 == 0 and (not is_row or bool(ends.apart) or (narrow and not gated))
+    stored, after = (ends, []) if quads or not isinstance(ends.y, Value) else _one_by_one(ends.y, gated, target)
     if is_row:
-        return [_of_one_row(shared, k, n, ends, norm, target)]
-    main = _of_rows(shared, rows, k, n, sum(widths), ends, target)
-    return [main] if rounded is x else [_rounded(x, rounded, target), main]
+        return [_of_one_row(shared, k, n, stored, quads, norm, target), *after]
+    main = _of_rows(shared, rows, k, n, sum(widths), stored, target)
+    return [main, *after] if rounded is x else [_rounded(x, rounded, target), main]
+
+
+def _one_by_one(y: Value, gated: bool, target: Target) -> tuple[Ends, list[Dispatch]]:
+    """Where a result lies whose elements are stored alone, and what casts it to a type of which two share a word."""
+    place, after = destination(y, target, single=True)
+    return Ends(place.source, gated), after
 
 
 def _of_rows(shared: Dispatch, rows: int, k: int, n: int, columns: int, ends: Ends, target: Target) -> Dispatch:
@@ -192,22 +203,25 @@ def _of_rows(shared: Dispatch, rows: int, k: int, n: int, columns: int, ends: En
         "per_rows": tile.per_rows, "wide": tile.wide, "parts": tile.parts, "quads": n % 4 == 0, "depth": tile.depth,
         "ragged": k // tile.depth % tile.parts != 0,
     }  # fmt: skip
-    bindings = (*shared.bindings, *_written(ends, single=n % 4 != 0))
+    bindings = (*shared.bindings, *_written(ends, n % 4 == 0))
     groups = groups_for(tile.workgroups(rows, columns), target, 1)
     why = f"{shared.why}, {8 * tile.per_rows} rows by {32 * tile.wide} columns, {tile.parts} parts of a sum"
     params = (*shared.params, *u32(rows=rows))
     return Dispatch("block_product", {**shared.variables, **tiled}, bindings, params, groups, why)
 
 
-def _of_one_row(shared: Dispatch, k: int, n: int, ends: Ends, norm: Node | None, target: Target) -> Dispatch:
+def _of_one_row(
+    shared: Dispatch, k: int, n: int, ends: Ends, quads: bool, norm: Node | None, target: Target
+) -> Dispatch:
     """block_product_row.wgsl: one row, which may be normed on the way."""
     at_a_time = _ROWS // 2 if ends.gated else _ROWS
     workgroup = min(_MOST, max(32, 1 << (k // 32 - 1).bit_length()))
     check_turns(-(-k // 32 // workgroup) * 80 + k // 4 // workgroup, target, f"a sum of {k} products in loops")
     split: dict[str, Variable] = {
-        **workgroup_reduction(target), "workgroup": workgroup, "rows": at_a_time, "normed": norm is not None
+        **workgroup_reduction(target), "workgroup": workgroup, "rows": at_a_time, "normed": norm is not None,
+        "quads": quads,
     }  # fmt: skip
-    bindings = (*shared.bindings, *_written(ends, single=True))
+    bindings = (*shared.bindings, *_written(ends, quads))
     params = (*shared.params, *(f32(epsilon=norm.attrs.epsilon) if norm else ()))
     normed = ["of what is normed on the way"] * (norm is not None)
     why = ", ".join([shared.why, workgroup_reduction_text(target), *normed])
@@ -215,10 +229,9 @@ def _of_one_row(shared: Dispatch, k: int, n: int, ends: Ends, norm: Node | None,
     return Dispatch("block_product_row", {**shared.variables, **split}, bindings, params, groups, why)
 
 
-def _written(ends: Ends, single: bool) -> list[Binding]:
-    """The bindings of the results; those that lie apart are stored one by one."""
-    results = ends.apart or (ends.y,)
-    return [write(_numbered("y", i), one, single=single or bool(ends.apart)) for i, one in enumerate(results)]
+def _written(ends: Ends, quads: bool) -> list[Binding]:
+    """The bindings of the results."""
+    return [write(_numbered("y", i), one, single=not quads) for i, one in enumerate(ends.apart or (ends.y,))]
 
 
 def _rounded(x: Value, y: Source, target: Target) -> Dispatch:
