@@ -161,8 +161,10 @@ def _unique(op: Operation) -> list[Value]:
         _, first, *others = distinct(op, _order_of_rows(op, x, axis), bool(op.whole("sorted", 1)))
         values = op.emit(gather.GATHER, [x, first], gather.GatherAttrs(axis))
         return [values, *(op.cast(v, DType.INT64) for v in (first, *others))]
-    values, *others = distinct(op, op.reshape(x, (x.type.size,)), bool(op.whole("sorted", 1)))
-    return [values, *(op.cast(v, DType.INT64) for v in others)]
+    flat = op.reshape(x, (x.type.size,))
+    wide = {DType.FLOAT16: DType.FLOAT32, DType.INT8: DType.INT32}.get(x.type.dtype, x.type.dtype)
+    values, *others = distinct(op, op.cast(flat, wide), bool(op.whole("sorted", 1)))
+    return [op.cast(values, x.type.dtype), *(op.cast(v, DType.INT64) for v in others)]
 
 
 def _order_of_rows(op: Operation, x: Value, axis: int) -> Value:

@@ -92,11 +92,12 @@ def _grid_sample(op: Operation) -> Value:
     mode = MODES[op.chosen("mode", tuple(MODES), "linear" if op.opset >= 20 else "bilinear")]
     padding = op.chosen("padding_mode", ("zeros", "border", "reflection"), "zeros")
     corners = bool(op.whole("align_corners", 0))
-    image, grid = op.channels_last(), op.value(1)
-    n, *sizes, channels = image.type.shape
-    axes = len(sizes)
-    if image.type.dtype is not DType.FLOAT32 or grid.type.dtype is not DType.FLOAT32:
-        op.refuse(f"sampling of {image.type.dtype} at {grid.type.dtype}")
+    given, places = op.channels_last(), op.value(1)
+    n, *sizes, channels = given.type.shape
+    axes, floats = len(sizes), (DType.FLOAT32, DType.FLOAT16)
+    if given.type.dtype not in floats or places.type.dtype not in floats:
+        op.refuse(f"sampling of {given.type.dtype} at {places.type.dtype}")
+    image, grid = (op.cast(v, DType.FLOAT32) for v in (given, places))
     if grid.type.rank != axes + 2 or grid.type.shape[-1] != axes or grid.type.shape[0] != n:
         op.fail(f"a grid of {grid.type.shape} does not fit {image.type.shape}")
     outputs = grid.type.shape[1:-1]
@@ -111,7 +112,7 @@ def _grid_sample(op: Operation) -> Value:
         pixels *= size
     rows = op.reshape(image, (n, pixels, channels))
     total = _summed(op, rows, samplers, [s.taps(mode) for s in samplers])
-    return op.channels_first(op.reshape(total, (n, *outputs, channels)))
+    return op.channels_first(op.cast(op.reshape(total, (n, *outputs, channels)), given.type.dtype))
 
 
 def _summed(

@@ -29,9 +29,9 @@ def _cumulative_sum(op: Operation) -> Value:
     )
     if dtype is DType.INT64:
         return op.view(_long_sum(op, x.value, attrs), x.perm)
-    if dtype not in (DType.FLOAT32, DType.INT32):
+    if dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT32):
         op.refuse(f"running sums of {dtype}")
-    return op.view(op.emit(scan.CUMULATIVE_SUM, [x.value], attrs), x.perm)
+    return op.view(op.in_float32(x.value, lambda v: op.emit(scan.CUMULATIVE_SUM, [v], attrs)), x.perm)
 
 
 def _long_sum(op: Operation, x: Value, attrs: scan.CumulativeSumAttrs) -> Value:

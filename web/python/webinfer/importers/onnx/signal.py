@@ -23,9 +23,14 @@ _MOST_PARTS = 2**21  # of frames, each gathered by its place
 
 def transformed(op: Operation, x: Value, size: int, inverse: bool, onesided: bool) -> Value:
     """The transform of the last axis but one. Shapes:  x [..., L, 1 or 2] -> [..., size or size//2 + 1, 2]"""
-    parts = x.type.shape[-1]
-    if parts not in (1, 2) or size < 1 or (onesided and parts == 2) or x.type.dtype is not DType.FLOAT32:
+    parts, floats = x.type.shape[-1], (DType.FLOAT32, DType.FLOAT16)
+    if parts not in (1, 2) or size < 1 or (onesided and parts == 2) or x.type.dtype not in floats:
         op.refuse(f"a transform of {size} elements of {x.type}")
+    return op.in_float32(x, lambda v: _transformed(op, v, size, inverse, onesided))
+
+
+def _transformed(op: Operation, x: Value, size: int, inverse: bool, onesided: bool) -> Value:
+    parts = x.type.shape[-1]
     columns = _parts(op, x)
     z: Value = Complex(*columns) if parts == 2 else columns[0]
     z = transform(op, z, size, size // 2 + 1 if onesided else size, inverse)
