@@ -67,6 +67,15 @@ def test_what_is_0_but_for_rounding_has_an_open_reciprocal_and_logarithm(op: str
         assert bool(reason) == bool(explained("onnx", difference))
 
 
+def test_resizing_with_antialias_is_the_runtime_s_own_where_signed_bytes_are_negative() -> None:
+    for antialias, low, reason in ((1, -5, "antialias"), (1, 5, ""), (0, -5, "")):
+        node = FuzzNode("Resize", ("x", "", "", ""), ("y",), {"mode": "linear", "antialias": antialias})
+        values = {"x": np.array([[[[low, 90]]]], "int8"), "y": np.array([[[[0]]]], "int8")}
+        difference = Difference(FuzzGraph(18, (node,), values, {}, ("y",)), [values["y"] - 5], [values["y"]], values)
+        assert reason in explained("onnx", difference)
+        assert bool(reason) == bool(explained("onnx", difference))
+
+
 def test_squares_of_differences_are_open_in_tensorflow_js_where_float32_rounds_them() -> None:
     node = FuzzNode("SquaredDifference", ("a", "b"), ("y",))
     for a, reason in ((31168, "float32"), (4096, "")):

@@ -91,6 +91,12 @@ def _a_step_apart(d: Difference, node: FuzzNode) -> bool:
     return bool(pairs) and all(int(np.abs(g.astype(int) - w.astype(int)).max(initial=0)) <= 1 for g, w in pairs)
 
 
+def _loses_negative_bytes(d: Difference, node: FuzzNode) -> bool:
+    """Whether bytes below 0 are resized with antialias, which the runtime computes as in pictures."""
+    x = d.values.get(node.inputs[0])
+    return bool(node.attrs.get("antialias")) and x is not None and x.dtype == np.int8 and bool((x < 0).any())
+
+
 def _at_a_tie(d: Difference, node: FuzzNode) -> bool:
     """Whether the nearest element is asked for where a sample lies on the border of two, within float32's rounding."""
     read = [name for name in node.inputs[2:] if name]
@@ -195,6 +201,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(["DynamicQuantizeLinear"]), "ONNX gives a scale of 0 where all is 0; the runtime 1", _all_equal),
     Rule(frozenset(["Resize"]), "the runtime cuts interpolated integers, which rounding leaves below", _a_step_apart),
+    Rule(frozenset(["Resize"]), "with antialias the runtime makes int8 below 0 to 0", _loses_negative_bytes),
     Rule(frozenset(["Resize"]), "which element is the nearest to the border of two is a matter of rounding", _at_a_tie),
     Rule(
         frozenset(_INTEGER_PRODUCTS),
