@@ -55,12 +55,12 @@ def _at_load(builder: Builder, value: Value) -> Ref:
 
 
 def _product(
-    node: Node, builder: Builder, w: Value, p: Packed, scales: tuple[Ref, Ref, int], bias: Value | None,
+    node: Node, builder: Builder, w: Value, p: Packed, scales: tuple[Ref, Ref, int, int], bias: Value | None,
     activation: Activation, x: Ref | None = None,
 ) -> None:  # fmt: skip
     """The steps of a product of the node's first input, or `x`, by w.
 
-    `scales` are those of w, their zero points, and 0 if one stands for all.
+    `scales` are those of w, and their zero points; and of each 0 if one stands for all.
     """
     x, y = x or builder.ref(node.required_input(0)), node.output
     size = -(-p.n // COLUMNS) * -(-p.k // p.group) * (8 * COLUMNS + p.group * p.bits)
@@ -69,7 +69,8 @@ def _product(
         builder.prepare(
             "pack_matmul_weights",
             w=_at_load(builder, w), scales=scales[0], zeros=scales[1], y=target, n=p.n,
-            k=p.k, bits=p.bits, group=p.group, n_step=p.n_step, k_step=p.k_step, scale_step=scales[2], flip=p.flip,
+            k=p.k, bits=p.bits, group=p.group, n_step=p.n_step, k_step=p.k_step, scale_step=scales[2],
+            zero_step=scales[3], flip=p.flip,
             units=-(-p.n // COLUMNS),
         )  # fmt: skip
     builder.step(
@@ -86,9 +87,9 @@ def packed_matmul(node: Node, builder: Builder) -> None:
     zeros, bias, a = node.optional_input(3), node.optional_input(4), node.attrs
     if not all(v is None or builder.is_fixed(v) for v in (w, scales, zeros)):
         raise UnsupportedOpError(["packed weights that are computed"])
-    middle = floats(builder, [2.0 ** (a.bits - 1)] * scales.type.size) if zeros is None else _at_load(builder, zeros)
+    middle = floats(builder, [2.0 ** (a.bits - 1)]) if zeros is None else _at_load(builder, zeros)
     p = Packed(w.type.shape[0], x.type.shape[-1], a.bits, a.block, w.type.shape[1], 1, 0)
-    _product(node, builder, w, p, (_at_load(builder, scales), middle, 1), bias, Activation.NONE)
+    _product(node, builder, w, p, (_at_load(builder, scales), middle, 1, int(zeros is not None)), bias, Activation.NONE)
 
 
 def float_matmul(node: Node, builder: Builder) -> None:
@@ -111,7 +112,7 @@ def _product_of_bytes(
     zeros = [z + flip for z in zeros_of(w.type, len(scales))]
     tables = floats(builder, list(map(round_to_f32, scales))), floats(builder, list(map(float, zeros)))
     p, by_output = Packed(n, k, 8, k, *steps, flip), int(len(scales) > 1)
-    _product(node, builder, w, p, (*tables, by_output), node.optional_input(2), node.attrs.activation, x)
+    _product(node, builder, w, p, (*tables, by_output, by_output), node.optional_input(2), node.attrs.activation, x)
 
 
 def find_byte_products(facts: Facts, taken: set[Node]) -> dict[Node, tuple[Node, ...]]:
