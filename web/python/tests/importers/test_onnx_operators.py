@@ -192,6 +192,7 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "scattered smallest of many": ("ScatterND", [_whole("int32", 90, 40), _whole("int64", 400, 1) % 90,
         _whole("int32", 400, 40)], [], {"reduction": "min"}),
     "halves, running sums": ("CumSum", [_real(2, 5).astype("f2")], [np.int64(1)], {}),
+    "sampled at no place": ("GridSample", [_real(1, 2, 4, 5), np.float32([[[[np.nan, 0.1], [0.2, -0.3]]]])], [], {}),
     "halves, sampled": ("GridSample", [_real(1, 2, 4, 5).astype("f2"), _real(1, 3, 2, 2).astype("f2") / 2], [], {}),
     "halves, transformed": ("DFT", [_real(1, 8, 1).astype("f2")], [], {}),
     "halves, frames": ("STFT", [_real(1, 40, 1).astype("f2")], [np.int64(4), _real(8).astype("f2")], {}),

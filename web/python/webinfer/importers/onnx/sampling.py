@@ -14,6 +14,7 @@ from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
 from webinfer.ops import matmul as mm
+from webinfer.ops.registry import NoAttrs
 
 CUBIC = -0.75
 MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
@@ -98,6 +99,9 @@ def _grid_sample(op: Operation) -> Value:
     if given.type.dtype not in floats or places.type.dtype not in floats:
         op.refuse(f"sampling of {given.type.dtype} at {places.type.dtype}")
     image, grid = (op.cast(v, DType.FLOAT32) for v in (given, places))
+    # As in ONNX Runtime: deformable attention makes 0 / 0 of a map of one row or column.
+    start = op.scalar_of(-1.0, DType.FLOAT32)
+    grid = op.emit(ew.WHERE, [op.unary(ew.IS_NAN, grid), start, grid], NoAttrs())
     if grid.type.rank != axes + 2 or grid.type.shape[-1] != axes or grid.type.shape[0] != n:
         op.fail(f"a grid of {grid.type.shape} does not fit {image.type.shape}")
     outputs = grid.type.shape[1:-1]
