@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import ChainMap
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from webinfer.backends.wasm.loaded_plan import LoadedPlan  # noqa: E402
 from webinfer.backends.webgpu import turns as queued  # noqa: E402
 from webinfer.errors import KernelError, LimitError  # noqa: E402
 from webinfer.importers.core import control  # noqa: E402
+from webinfer.importers.onnx import convert  # noqa: E402
 from webinfer.plan import program  # noqa: E402
 from webinfer.session import stages, turns  # noqa: E402
 
@@ -209,6 +211,32 @@ def test_loops_follow_each_other_inside_of_turns_that_are_unrolled() -> None:
     body = _body([*inner, _n("Identity", "cv", "go")], "v", "go more")
     before = [_n("Abs", "x", "a"), _loop("k", "a", "b")]
     _agree([*before, _n("Loop", "k - b", "y", body=body)], "y", *_counts(2, 0, 3))
+
+
+def test_turns_that_data_decides_inside_are_read_once_and_nothing_before_them_runs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the masks of detected objects are pasted: how much of each is seen is data."""
+    converted, greater, runs = list[str](), convert.CONVERTERS["Greater"], list[bool]()
+    counted = {"Greater": lambda op: converted.append(op.name) or greater(op)}
+    monkeypatch.setattr(convert, "CONVERTERS", ChainMap(counted, convert.CONVERTERS))
+    run = LoadedPlan.run
+    monkeypatch.setattr(
+        LoadedPlan,
+        "run",
+        lambda self, x: [runs.append(any(n.op.name == "abs" for n in self.graph.nodes)), run(self, x)][1],
+    )
+    seen = [_n("Greater", "v limit", "m"), _n("NonZero", "m", "p"), _n("Gather", "v p", "seen")]
+    step = [_n("Identity", "cv", "go"), _n("ReduceSum", "seen", "sum", keepdims=0), _n("Mul", "v two", "more")]
+    step += [_n("Cast", "m", "f", to=TensorProto.FLOAT), _n("Add", "more f", "next")]  # m is known to who found p
+    body = _body([*seen, *step], "v", "go next sum")
+    nodes = [_n("Abs", "x", "b"), _n("Loop", "k - b", "y all", body=body)]
+    for count in (2, 12):
+        converted.clear()
+        runs.clear()
+        _agree(nodes, "y all", *_counts(count, x=8 * X))
+        assert len(converted) <= 3 * count + 2
+        assert sum(runs) <= 2
 
 
 def test_a_loop_of_many_turns_is_not_unrolled() -> None:

@@ -22,7 +22,7 @@ from webinfer.session.state import Variables, open_inputs
 from webinfer.session.turns import LoopTurns
 from webinfer.tensor import Tensor
 
-MAX_PARTS = 64  # of one model that are kept as they were read
+MAX_PARTS = 256  # of one model that are kept as they were read: a mask for each of ten objects makes 106
 MAX_FOLDED = 16  # nodes on small numbers that are computed without a plan
 Path = tuple[tuple[Key, Any], ...]  # the values that decided so far, in order
 NO_PATH: Path = ()
@@ -195,12 +195,9 @@ class StagedExecutor(Executor):
         while True:
             await loop_turns.turn()
             self._last = part = self.graph.part(path)
-            if self._asks_more(path, part, results):
-                path, ran = NO_PATH, {}
-                continue
+            await self._complete(path, part, fed, results)
             fed |= self.graph.variables.feed(part.read.states, self.graph.name)
-            own = {name: fed[name] for name in part.inputs.values()}
-            own |= {name: results[name].flat().cast("B") for name in map(part.name_of, part.needs.values())}
+            own = own_inputs(part, fed, results)
             shown: Any = None if part.given else computed(part, own)
             if shown is None and part.nodes:
                 ran[part] = None
@@ -223,14 +220,15 @@ class StagedExecutor(Executor):
         self._ran = list(ran)
         results |= {v.name: results[part.name_of(key)] for v, key in part.needs.items() if v in part.read.outputs}
 
-    def _asks_more(self, path: Path, part: Part, results: Mapping[str, Tensor]) -> bool:
-        """Whether a part needs what earlier ones did not keep; from now on they do."""
+    async def _complete(self, path: Path, part: Part, fed: Mapping[str, Any], results: dict[str, Tensor]) -> None:
+        """Runs earlier parts again that did not give what this one needs; from now on they do."""
         missing = [key for key in part.needs.values() if part.name_of(key) not in results]
         for earlier in (self.graph.part(path[:i]) for i in range(len(path) if missing else 0)):
             if fresh := dict.fromkeys(key for key in missing if key[0] in earlier.places):
                 earlier.given |= fresh
                 earlier.graph = None
-        return bool(missing)
+                executor = await self._executor(earlier)
+                results |= await executor.run(own_inputs(earlier, fed, results))
 
     async def _turns(
         self, turns: DynamicLoop, first: Sequence[Any], results: list[Tensor]
@@ -337,6 +335,12 @@ class StagedExecutor(Executor):
     def close(self) -> None:
         """Frees every part."""
         self._kept.clear()
+
+
+def own_inputs(part: Part, fed: Mapping[str, Any], results: Mapping[str, Tensor]) -> dict[str, Any]:
+    """What a part reads: inputs of the model, and what earlier parts gave."""
+    own = {name: fed[name] for name in part.inputs.values()}
+    return own | {name: results[name].flat().cast("B") for name in map(part.name_of, part.needs.values())}
 
 
 async def carried(executor: Executor, turns: DynamicLoop, own: Mapping[str, Any]) -> Any:

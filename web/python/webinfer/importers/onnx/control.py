@@ -12,7 +12,7 @@ from webinfer.importers.core.control import ENDLESS, Turn, branch, check_turns, 
 from webinfer.importers.core.limits import MAX_LOOP_TURNS
 from webinfer.importers.core.partial_evaluation import NeedsUnrolling
 from webinfer.importers.onnx.model import GraphInfo
-from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.operation import Convert, LoopProgress, Operation
 from webinfer.importers.onnx.tensors import DTYPES
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
@@ -41,8 +41,8 @@ def _loop(op: Operation) -> list[Value]:
     """All turns one after the other: state first, then what each turn adds to a list."""
     body = op.graph("body")
     goes_on = op.optional(1) is None or bool(op.scalar(1))
-    first = [op.dense(op.passed(i) or op.value(i)) for i in range(2, len(op.inputs))]
-    count = len(first)
+    progress, count = op.context.loops.pop(op.index, None) if op.context.is_whole else None, len(op.inputs) - 2
+    first = [op.dense(op.passed(i) or op.value(i)) for i in range(2, len(op.inputs))] if progress is None else []
 
     def run(number: Value, held: list[Value]) -> list[Value]:
         results = op.run(body, [number, op.scalar_of(1, DType.BOOL), *held])
@@ -51,15 +51,24 @@ def _loop(op: Operation) -> list[Value]:
         return [op.dense(value) for value in results]
 
     most, may_repeat = op.optional(0), op.writer.known_values is not None
-    if goes_on and most is not None and (not op.known(0) or (may_repeat and op.integer(0) > MAX_LOOP_TURNS)):
+    if (
+        goes_on
+        and most is not None
+        and progress is None
+        and (not op.known(0) or (may_repeat and op.integer(0) > MAX_LOOP_TURNS))
+    ):
         with suppress(NeedsUnrolling):
             return repeat(op, most, first, run)
         may_repeat = False
     limit = ENDLESS if most is None else op.integer(0)
     lists: list[list[Value]] = [[] for _ in body.outputs[1 + count :]]
     state, turn = first, 0
+    if progress is not None:
+        turn, state, lists, may_repeat = progress.turn, progress.state, list(map(list, progress.lists)), False
     while goes_on and turn < limit:
         check_turns(op, turn + 1)
+        if op.context.is_whole:
+            op.context.loops[op.index] = LoopProgress(op.writer.mark(), turn, state, list(map(list, lists)))
         answer, *results = run(op.scalar_of(turn, DType.INT64), state)
         if answer.constant is None and may_repeat:
             with suppress(NeedsUnrolling):
@@ -69,6 +78,8 @@ def _loop(op: Operation) -> list[Value]:
         for listed, value in zip(lists, results[count:], strict=True):
             listed.append(value)
         turn += 1
+    if op.context.is_whole:
+        op.context.loops.pop(op.index, None)
     return state + (list(map(op.stack, lists)) if turn else _empty_lists(op, body, first, run))
 
 

@@ -95,9 +95,12 @@ def _converted(context: Context, scope: Scope, problems: Problems, first: int) -
 
     def stopped(number: int, mark: tuple[int, ...], unknown: DataDependentValue) -> bool:
         at = first + number
+        progress = context.loops.get(graph.nodes[at].index)  # the turns that are written are not written again
+        mark = mark if progress is None else progress.mark
         before, later = context.copied(context.writer.copied(mark)), _read_later(context.model, at, scope)
         kept = scope_copy(later, before.writer.graph.nodes)
-        unknown.live = [v for value in kept.values() for v in computed_values(value) if not v.is_constant]
+        values = [*kept.values(), *(() if progress is None else progress.values())]
+        unknown.live = [v for value in values for v in computed_values(value) if not v.is_constant]
         unknown.resume = functools.partial(_resumed, before, kept, at)
         return known_values is None or not known_values.kept.get("surveyed")  # once for a file is enough
 
@@ -156,7 +159,7 @@ def _finish(context: Context, scope: Scope) -> Graph:
 
 def _run(context: Context, graph: GraphInfo, scope: Scope, given: Attributes, domain: str) -> list[Value]:
     """The outputs of a branch, of a loop's body or of a function; `given` are the attributes of the call."""
-    problems = Problems(context.guessed)
+    problems, context = Problems(context.guessed), replace(context, is_whole=False)
     _add_constants(context, graph, scope, problems)
     opsets = {**context.model.opsets, **graph.opsets}
     convert_all(_steps(context, graph, scope, {**graph.defaults, **given}, opsets), problems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from webinfer.dtypes import DType, round_to_f32
 from webinfer.errors import ModelFormatError
@@ -24,6 +24,19 @@ Scope = ChainMap[str, Value]
 Attributes = Mapping[str, Attribute]
 
 
+class LoopProgress(NamedTuple):
+    """Where a loop stands that is written turn by turn: the writer's mark, turns that are written, what they gave."""
+
+    mark: tuple[int, ...]
+    turn: int
+    state: list[Value]
+    lists: list[list[Value]]
+
+    def values(self) -> list[Value]:
+        """What later turns and the end of the loop read."""
+        return [*self.state, *(value for listed in self.lists for value in listed)]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The file on its way into one graph; `run` converts a sub-graph and gives the values of its outputs."""
@@ -34,10 +47,14 @@ class Context:
     run: Callable[[Context, GraphInfo, Scope, Attributes, str], list[Value]]
     guessed: set[int | str] = field(default_factory=set)  # names of values that could not be made
     given_out: frozenset[str] = frozenset()  # names of the model's results, and of what they are parts of
+    is_whole: bool = True  # not a branch, a loop's body or a function
+    loops: dict[int | None, LoopProgress] = field(
+        default_factory=dict
+    )  # of the whole graph, by their operators' numbers
 
     def copied(self, writer: GraphWriter) -> Context:
         """The same file, written by another writer."""
-        return replace(self, writer=writer, guessed=set(self.guessed))
+        return replace(self, writer=writer, guessed=set(self.guessed), loops=dict(self.loops))
 
 
 def computed_values(value: Value) -> list[Value]:
