@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from tests.ops.targets import Target
 
+from build_scripts.errors import BuildError
 from build_scripts.judge.fuzz.batches import Batches
 from build_scripts.judge.fuzz.compare import wrong
 from build_scripts.judge.fuzz.drawing import drawn
 from build_scripts.judge.fuzz.graphs import FuzzGraph, FuzzNode, smaller, trimmed
 from build_scripts.judge.fuzz.rules import Difference, explained
-from build_scripts.judge.fuzz.survey import survey
+from build_scripts.judge.fuzz.survey import _with_rows, survey
 from build_scripts.judge.fuzz.tally import Task
 from build_scripts.judge.fuzz.tfjs.install import MODULES
 from build_scripts.judge.fuzz.verdicts import DIFFERENT, RIGHT, UNTYPED, judged
@@ -148,3 +149,9 @@ def test_a_finding_is_made_small_and_written(tmp_path: Path, monkeypatch: pytest
     assert all("Relu(" in one.described for one in found)
     assert all(one.described.count(" -> ") == 1 for one in found)  # one node is left
     assert all(Path(one.file).is_file() for one in found)
+
+
+def test_a_row_that_no_format_has_is_named_with_the_closest_ones() -> None:
+    assert _with_rows(["onnx", "tflite"], ["Relu"]) == ["onnx"]
+    with pytest.raises(BuildError, match="did you mean Relu"):
+        _with_rows(["onnx", "tflite"], ["Relux"])

@@ -11,8 +11,10 @@ Exits 0 only if there is no finding.
 """
 
 import argparse
+import difflib
 import json
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any
 from build_scripts.errors import BuildError
 from build_scripts.judge.fuzz.tally import DRAWING, OURS, PHASES, Finding, Tally, Task
 from build_scripts.judge.fuzz.tfjs.install import tfjs_step
-from build_scripts.judge.fuzz.worker import work
+from build_scripts.judge.fuzz.worker import format_of, work
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import BUILD
 from build_scripts.steps import run_steps
@@ -35,9 +37,10 @@ LISTED = 40  # lines of each list
 def run(argv: list[str]) -> int:
     """0 if no graph ended in a finding."""
     options = _parse(argv)
-    run_steps([kernels_step(), *([tfjs_step()] if "tfjs" in (options.format or FORMATS) else [])])
+    formats = _with_rows(options.format or FORMATS, options.only or ())
+    run_steps([kernels_step(), *([tfjs_step()] if "tfjs" in formats else [])])
     start, status = time.perf_counter(), 0
-    for format in options.format or FORMATS:
+    for format in formats:
         tally = survey(_task(format, options), options.processes)
         _print(format, tally, time.perf_counter() - start)
         start = time.perf_counter()
@@ -69,6 +72,21 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the findings to this file")
     return parser.parse_args(argv)
+
+
+def _with_rows(formats: Sequence[str], only: Sequence[str]) -> list[str]:
+    """The formats that have all of these rows.
+
+    Raises:  BuildError if there is none
+    """
+    rows = {format: format_of(format).rows for format in formats}
+    found = [format for format in formats if all(name in rows[format] for name in only)]
+    if not found:
+        known = sorted({name for names in rows.values() for name in names})
+        close = [name for one in only for name in difflib.get_close_matches(one, known, 2)]
+        hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(known)}"
+        raise BuildError(f"--only {' --only '.join(only)}: {' and '.join(formats)} have no such rows{hint}")
+    return found
 
 
 def _task(format: str, options: argparse.Namespace) -> Task:
