@@ -114,17 +114,20 @@ static __attribute__((noinline)) void multiply_packed(v4f acc[NV], const uint8_t
   }
 }
 
-// The product of one row, whose weights have 4 bits.
-INLINE void product_of_one(const float *x, const uint8_t *w, const float *bias, float *y, int32_t k, int32_t n,
+// The product of one row, whose weights have 4 bits; 0, and nothing is done, if numbers of the row are not finite: of
+// what is taken from their sums a NaN would be left.
+INLINE int32_t product_of_one(const float *x, const uint8_t *w, const float *bias, float *y, int32_t k, int32_t n,
                            int32_t group, const Epilogue *e, int32_t begin, int32_t end) {
   const int32_t groups = (k + group - 1) / group;
-  float totals[MOST_GROUPS];
+  float totals[MOST_GROUPS], none = 0.0f;
   for (int32_t g = 0; g < groups; g++) {
     const int32_t last = g + 1 < groups ? (g + 1) * group : k;
     float total = 0.0f;
     for (int32_t i = g * group; i < last; i++) total += x[i];
     totals[g] = total;
+    none += total * 0.0f;
   }
+  if (none != 0.0f) return 0;
   for (int32_t panel = begin; panel < end; panel++) {
     const int32_t column = panel * NR, left = n - column;
     const Target to = {y + column, n, 0, 1};
@@ -137,6 +140,7 @@ INLINE void product_of_one(const float *x, const uint8_t *w, const float *bias, 
     multiply_packed(acc[0], w + panel * groups * (HEAD + group * 4), x, totals, k, group);
     store_tile(acc, e, &to, 1, column, left);
   }
+  return 1;
 }
 
 #endif
@@ -147,8 +151,8 @@ void f32_matmul_packed(const float *x, const uint8_t *w, const float *bias, floa
   const Epilogue ends = {0, 0, 0, act, lo, hi};
   const Epilogue waits = {0, 0, 0, ACTIVATION_CLAMP, -__builtin_inff(), __builtin_inff()};
 #if SIMD
-  if (rows == 1 && bits == 4 && k % 4 == 0 && group % 4 == 0 && (k + group - 1) / group <= MOST_GROUPS) {
-    product_of_one(x, w, bias, y, k, n, group, &ends, begin, end);
+  if (rows == 1 && bits == 4 && k % 4 == 0 && group % 4 == 0 && (k + group - 1) / group <= MOST_GROUPS &&
+      product_of_one(x, w, bias, y, k, n, group, &ends, begin, end)) {
     return;
   }
 #endif

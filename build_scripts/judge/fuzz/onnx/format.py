@@ -12,11 +12,12 @@ from onnx import helper, numpy_helper
 from build_scripts.judge.fuzz.draw import Draw
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode, read_names
 from build_scripts.judge.fuzz.noise import Noise, fed, near_zero
-from build_scripts.judge.fuzz.onnx import control, elementwise, movement, quantized, recurrent, sums
+from build_scripts.judge.fuzz.onnx import control, elementwise, language, movement, quantized, recurrent, sums
 from build_scripts.judge.fuzz.onnx.elementwise import CODES, Row
 
 ROWS: dict[str, Row] = {
     **elementwise.ROWS, **movement.ROWS, **sums.ROWS, **quantized.ROWS, **recurrent.ROWS, **control.ROWS,
+    **language.ROWS,
 }  # fmt: skip
 VERSIONS, VERSION_ODDS = (9, 11, 13, 15, 17, 18, 20, 21, 22, 23, 24), (1, 2, 5, 2, 5, 3, 2, 3, 1, 2, 1)
 BITS_BELOW = {18: 8, 21: 9}  # the file's own version, by opset; newer opsets have 10

@@ -169,6 +169,13 @@ def _as_bytes(x: Array) -> Array:
     return found
 
 
+def _reduces_nothing_from_the_end(d: Difference, node: FuzzNode) -> bool:
+    listed = node.attrs.get("axes")
+    axes = d.values.get(node.inputs[1]) if listed is None and len(node.inputs) > 1 else listed
+    x = d.values.get(node.inputs[0])
+    return x is not None and x.size == 0 and axes is not None and bool((np.asarray(axes) < 0).any())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -187,6 +194,11 @@ RULES: tuple[Rule, ...] = (
         frozenset("ArgMax ArgMin ReduceMax ReduceMin ReduceLogSumExp".split()),
         "the runtime keeps the axis where nothing is to be compared",
         reads_nothing,
+    ),
+    Rule(
+        frozenset([*_SUMS, "ReduceLogSum"]),
+        "where there is nothing to sum, the runtime leaves axes that are counted from the end as they are",
+        _reduces_nothing_from_the_end,
     ),
     Rule(
         frozenset(["Cast", "CastLike"]),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from tests.ops.case_graphs import difference, outcomes, problem, run
+from tests.ops.case_graphs import compute, difference, outcomes, problem, run
 from tests.ops.targets import BUILDS, Target
 
 from webinfer.backends import wasm
@@ -25,3 +26,17 @@ def test_float16_scales_and_zeros(target: Target) -> None:
     for p, found in zip(problems, run(outcomes(wasm, NativeHost(), problems, dict(target.options))), strict=True):
         assert isinstance(found, list), found
         assert not difference(found[0], p.want[0], p), p.case.label
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_an_infinity_in_one_row_stays_one(target: Target) -> None:
+    """The kernel of one row takes zeros from sums of the row, of which a NaN would be left."""
+    target.demand()
+    case = next(case for case in PACKED_MATMUL.cases if case.label == "4 bits, one row, a long sum")
+    p = problem(PACKED_MATMUL, case)
+    x, *weights = p.arrays
+    assert x is not None
+    x[0, 7] = np.inf
+    ((got,),) = run(outcomes(wasm, NativeHost(), [p], dict(target.options)))
+    np.testing.assert_array_equal(got, compute(p.node, [x, *weights])[0])
+    assert np.isinf(got).any()
