@@ -3,6 +3,7 @@
 
 import { about } from "../adapter.js";
 import { median } from "../conductor.js";
+import { modelOf } from "../pieces.js";
 import { concluded, report } from "../report.js";
 import { Remote, setLimit } from "../remote.js";
 
@@ -35,19 +36,6 @@ async function opened(entry, model, turn) {
   if (!row.error) row.first = await asked(row, "write", turn);
   if (!row.error) await asked(row, "write", turn); // machine code becomes final
   return row;
-}
-
-/** The model's file, put together of its pieces: one copy of the bytes, which all systems open. */
-async function modelOf({ pieces, bytes }) {
-  const blobs = [];
-  for (const piece of pieces) {
-    const response = await fetch(new URL(`../${piece}`, import.meta.url));
-    if (!response.ok) throw new Error(`${piece}: HTTP ${response.status}`);
-    blobs.push(await response.blob());
-  }
-  const model = new Blob(blobs);
-  if (model.size !== bytes) throw new Error(`the model's pieces have ${model.size} bytes, not ${bytes}`);
-  return model;
 }
 
 /** The largest difference between the last numbers of two systems, as a share of the largest. */

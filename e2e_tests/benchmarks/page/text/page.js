@@ -2,6 +2,7 @@
 
 import { about } from "../adapter.js";
 import { median } from "../conductor.js";
+import { modelOf } from "../pieces.js";
 import { concluded, report } from "../report.js";
 import { Remote, setLimit } from "../remote.js";
 import { Wllama } from "./wllama.js";
@@ -76,19 +77,6 @@ async function longRun(row, tokens) {
   } catch (error) {
     await fail(row, error);
   }
-}
-
-/** The model's file, put together of its pieces: one copy of the bytes, which all systems open. */
-async function modelOf({ pieces, bytes }) {
-  const blobs = [];
-  for (const piece of pieces) {
-    const response = await fetch(new URL(`../${piece}`, import.meta.url));
-    if (!response.ok) throw new Error(`${piece}: HTTP ${response.status}`);
-    blobs.push(await response.blob());
-  }
-  const model = new Blob(blobs);
-  if (model.size !== bytes) throw new Error(`the model's pieces have ${model.size} bytes, not ${bytes}`);
-  return model;
 }
 
 /** Tokens a second of each turn: of the prompt, and of the answer but for its first token. */
