@@ -6,9 +6,6 @@ constants and arena of its own: it may run while another plan is looked into.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +13,7 @@ from webinfer.errors import LimitError
 from webinfer.host.interface import Kernels
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
+from webinfer.plan.marks import STORED_BYTES, Marks, digest
 
 if TYPE_CHECKING:
     from webinfer.backends.wasm.builder import Builder
@@ -25,35 +23,6 @@ LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""
 Held = dict[int, int]  # areas that a plan needs: addresses, and bytes from there
-STORED_BYTES = 32 << 20  # of a plan's constants: plans with more are not stored, and their marks need not last
-LARGE_BYTES = 1 << 16  # of a view
-
-
-class Marks:
-    """What tells the bytes of views apart: a hash, found once for each view.
-
-    In Pyodide a hash takes 2.6 ms a MB (Node 20, EPYC, 2026-11-28). Large parts of a file get a number instead where
-    marks need not last: the plans of a model share the views of its file.
-    """
-
-    def __init__(self) -> None:
-        self._known = dict[int, tuple[weakref.ref[memoryview], _Mark]]()  # by ids, which other views may get later
-        self._numbers = itertools.count()
-
-    def of(self, data: memoryview, lasting: bool) -> _Mark:
-        """Equal for one and the same view, or for equal bytes; a `lasting` one is the same in every process."""
-        found = self._known.get(id(data))
-        if found is not None and found[0]() is data:
-            return found[1]
-        is_numbered = not lasting and data.nbytes >= LARGE_BYTES and _is_part(data)
-        mark = b"view %d" % next(self._numbers) if is_numbered else _digest(b"bytes", data)
-        self._known[id(data)] = weakref.ref(data), mark
-        return mark
-
-
-def _is_part(data: memoryview) -> bool:
-    """Whether it is a view of something larger, as tensors of a file are."""
-    return data.obj is not None and memoryview(data.obj).nbytes > data.nbytes
 
 
 class KernelMemory:
@@ -196,9 +165,9 @@ def contents(builder: Builder, known: Marks) -> dict[Block, _Mark]:
                 read.setdefault(ref.block, set()).add(marks.get(ref.block, _UNKNOWN))
         said = [marks.get(ref.block, _UNKNOWN) + b"%d %d" % (ref.offset, ref.room) for ref in refs]
         args = [b"" if isinstance(arg, Ref) else repr(arg).encode() for arg in step.args]
-        mark = _digest(step.kernel.encode(), *args, b"%d" % step.units, *said)
+        mark = digest(step.kernel.encode(), *args, b"%d" % step.units, *said)
         for i, block in enumerate(targets):
-            marks[block] = _digest(mark, b"%d" % i)
+            marks[block] = digest(mark, b"%d" % i)
     changed = {target.block for step in builder.run_part.steps for target, _ in builder.written(step)}
     return {
         block: mark + b"%d" % block.nbytes
@@ -231,13 +200,3 @@ def needed(builder: Builder, shared: Mapping[Block, int]) -> tuple[list[Step], l
             wanted |= {ref.block for ref in pointers(step) if ref.block not in shared}
             steps.append(step)
     return steps[::-1], [block for block in builder.staged if block in wanted]
-
-
-def _digest(*parts: bytes | memoryview) -> _Mark:
-    """A hash of parts, each told apart from the next."""
-    found = hashlib.blake2b(digest_size=20)
-    for part in parts:
-        size = part.nbytes if isinstance(part, memoryview) else len(part)
-        found.update(b"%d:" % size)
-        found.update(part)
-    return found.digest()

@@ -5,29 +5,33 @@ What a buffer holds after a load is told by its bytes, or by the dispatches that
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from typing import Any
 
 from webinfer.backends.webgpu.recipe import Order, Recipe
 from webinfer.lazy_dataclass import dataclass
+from webinfer.plan.marks import STORED_BYTES, Marks, digest
 from webinfer.spans import FileSpan
 
 Mark = tuple[bytes, int]  # of a buffer's contents, and its bytes
+VIEWS = Marks()
 
 
 def marks_of(recipe: Recipe, changing: Collection[int]) -> dict[int, Mark]:
     """What tells apart the contents of buffers that only runs read. `changing` are written when sizes are bound."""
-    marks = {buffer: _content(data) for buffer, data in recipe.writes}
+    lasting = (
+        sum(memoryview(data).nbytes for _, data in recipe.writes if not isinstance(data, FileSpan)) <= STORED_BYTES
+    )
+    marks = {buffer: _content(data, lasting) for buffer, data in recipe.writes}
     for order in recipe.orders[: recipe.prepare]:
         _, targets = _bound(order, recipe)
         parts = [order.pipeline.code.encode(), repr(order.groups).encode(), _parameters(order, recipe)]
         for span in order.bindings:
             if span.buffer < len(recipe.sizes):
                 parts += [marks.get(span.buffer, b""), b"%d %d" % (span.offset, span.nbytes)]
-        made = _digest(*parts)
+        made = digest(*parts)
         for i, buffer in enumerate(targets):
-            marks[buffer] = _digest(made, b"%d" % i)
+            marks[buffer] = digest(made, b"%d" % i)
     passing = {*changing, *recipe.staged, *recipe.given, *(end.span.buffer for end in recipe.inputs.values())}
     for order in recipe.orders[recipe.prepare :]:
         passing.update(_bound(order, recipe)[1])
@@ -59,11 +63,11 @@ def load_of(recipe: Recipe, shared: Collection[int]) -> Load | None:
     return Load(prepare[::-1], writes, {*recipe.staged} - wanted)
 
 
-def _content(data: Any) -> bytes:
+def _content(data: Any, lasting: bool) -> bytes:
     """A mark of bytes; those of a large file are not read: all programs of a model have them of the same file."""
     if isinstance(data, FileSpan):
-        return _digest(b"file", b"%d %d %d" % (id(data.file), data.at, data.nbytes))
-    return _digest(data)
+        return digest(b"file", b"%d %d %d" % (id(data.file), data.at, data.nbytes))
+    return VIEWS.of(data, lasting) if isinstance(data, memoryview) else digest(b"bytes", data)
 
 
 def _bound(order: Order, recipe: Recipe) -> tuple[list[int], list[int]]:
@@ -79,12 +83,3 @@ def _parameters(order: Order, recipe: Recipe) -> bytes:
         for span in order.bindings
         if span.buffer == len(recipe.sizes)
     )
-
-
-def _digest(*parts: bytes | memoryview) -> bytes:
-    """A hash of parts, each told apart from the next."""
-    found = hashlib.blake2b(digest_size=20)
-    for part in parts:
-        found.update(b"%d:" % memoryview(part).nbytes)
-        found.update(part)
-    return found.digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from webinfer.backends.wasm.memory import LARGE_BYTES, Marks
+from webinfer.plan.marks import LARGE_BYTES, Marks
 
 FILE = bytes(range(256)) * (4 * LARGE_BYTES // 256)
 
