@@ -164,6 +164,16 @@ def test_the_background_is_blurred_coloured_or_shown_as_the_address_says(demo: O
     assert page.page.evaluate(PIXEL, corner)[3] < 40
     page.page.get_by_role("radio", name="Blur").check(force=True)
     assert page.page.evaluate(PIXEL, person)[3] < 40
+    page.page.get_by_role("radio", name="Transparent").check(force=True)
+    squares = page.page.evaluate(PIXEL, [0.5 - 0.2, 0.04])
+    assert squares in ([255, 255, 255, 255], [213, 213, 213, 255])
+    with page.page.expect_download() as started:
+        page.page.locator("#download-picture").click()
+    picture = Image.open(started.value.path())
+    width, height = picture.size
+    assert picture.mode == "RGBA"
+    assert picture.getpixel((width // 20, height // 20))[3] < 10
+    assert picture.getpixel((width // 2, height * 3 // 4))[3] > 245
 
 
 def test_landmarks_are_followed_before_the_camera_and_options_are_in_the_address(

@@ -1,5 +1,5 @@
 // Results of the kind "mask": how likely each pixel belongs to what was looked for. Shown as a colour, or used: the
-// background blurred, in one colour, or another picture.
+// background blurred, transparent, in one colour, or another picture.
 
 import { choices } from "../ui/dom.js";
 import { drawWhole } from "../ui/overlay.js";
@@ -9,7 +9,9 @@ const SHARP = [0.25, 0.75]; // probabilities that are background and foreground 
 const BLUR = 1 / 40; // of the picture's longer side
 const DEPTHS = "depths"; // the name of results of depth estimation
 const HEAT = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]]; // Matplotlib's "plasma"
-const effects = { blur: "Blur", mask: "Mask", colour: "Colour", picture: "Picture" };
+const effects = { blur: "Blur", mask: "Mask", cut: "Transparent", colour: "Colour", picture: "Picture" };
+const SQUARES = ["#ffffff", "#d5d5d5"]; // of a chessboard, which stands for nothing
+const SQUARE = 1 / 48; // of the picture's longer side
 const chosen = { effect: document.documentElement.dataset.effect ?? "blur", colour: "#1f6f5c", picture: null };
 const layers = new Map(); // canvases that are used again
 
@@ -25,13 +27,16 @@ function layer(name, width, height) {
 /** What alpha a probability becomes: soft edges, nothing of what is unlikely. */
 const alpha = (p) => Math.min(1, Math.max(0, (p - SHARP[0]) / (SHARP[1] - SHARP[0])));
 
-/** The mask as a picture: of this colour where there is background (`inverse`) or foreground. */
-function stencil({ width, height, values }, [red, green, blue, most], inverse) {
+/** Alpha as the model has it: a matte's edges are hair and glass. */
+const matte = (p) => Math.min(1, Math.max(0, p));
+
+/** The mask as a picture: of this colour where there is background (`inverse`) or foreground; `edges` makes alpha of values. */
+function stencil({ width, height, values }, [red, green, blue, most], inverse, edges = alpha) {
   const canvas = layer("stencil", width, height);
   const image = new ImageData(width, height);
   const { data } = image;
   for (let i = 0; i < width * height; i += 1) {
-    const part = alpha(values[i]);
+    const part = edges(values[i]);
     data[4 * i] = red;
     data[4 * i + 1] = green;
     data[4 * i + 2] = blue;
@@ -49,6 +54,8 @@ function background({ medium, scale, picture }, effect) {
   if (effect === "colour" || (effect === "picture" && !chosen.picture)) {
     context.fillStyle = chosen.colour;
     context.fillRect(0, 0, width, height);
+  } else if (effect === "cut") {
+    chessboard(context, width, height);
   } else if (effect === "picture") {
     const fit = Math.max(width / chosen.picture.width, height / chosen.picture.height);
     const [across, down] = [chosen.picture.width * fit, chosen.picture.height * fit];
@@ -57,6 +64,17 @@ function background({ medium, scale, picture }, effect) {
     blurred(context, medium, width, height);
   }
   return canvas;
+}
+
+/** What is shown of transparency. */
+function chessboard(context, width, height) {
+  const side = Math.max(4, Math.round(Math.max(width, height) * SQUARE));
+  for (let y = 0; y < height; y += side) {
+    for (let x = 0; x < width; x += side) {
+      context.fillStyle = SQUARES[(x + y) / side % 2];
+      context.fillRect(x, y, side, side);
+    }
+  }
 }
 
 /** Draws the medium out of focus; where browsers cannot blur, by way of a small copy. */
@@ -84,7 +102,7 @@ export function look() {
     front: chosen.effect === "mask" ? TINT.map((part) => part / 255) : clear,
     back: plain ? [...colour, 1] : clear,
     blurred: chosen.effect === "blur",
-    cut: Boolean(behind),
+    cut: Boolean(behind) || chosen.effect === "cut",
   };
 }
 
@@ -94,15 +112,19 @@ export function draw(view, found, schema) {
   for (const mask of found) {
     if (schema.name === DEPTHS) drawWhole(view, heat(mask));
     else if (mask.painted) {
-      if (effect === "picture" && chosen.picture) drawWhole(view, background(view, effect));
+      if (effect === "cut" || (effect === "picture" && chosen.picture)) drawWhole(view, background(view, effect));
       drawWhole(view, mask.painted);
+    } else if (effect === "cut" && view.saved) {
+      view.context.globalCompositeOperation = "destination-in";
+      drawWhole(view, stencil(mask, [0, 0, 0, 255], false, matte));
+      view.context.globalCompositeOperation = "source-over";
     } else if (effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
     else {
       const canvas = background(view, effect);
       const context = canvas.getContext("2d");
       context.globalCompositeOperation = "destination-in";
       context.imageSmoothingQuality = "high";
-      context.drawImage(stencil(mask, [0, 0, 0, 255], true), 0, 0, canvas.width, canvas.height);
+      context.drawImage(stencil(mask, [0, 0, 0, 255], true, effect === "cut" ? matte : alpha), 0, 0, canvas.width, canvas.height);
       drawWhole(view, canvas);
     }
   }

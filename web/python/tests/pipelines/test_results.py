@@ -167,6 +167,22 @@ def test_batches_save_a_picture_each_or_one_file(tmp_path) -> None:
         batch.save(tmp_path / "one.png")
 
 
+def test_background_removal_leaves_the_subject_alone(tmp_path) -> None:
+    """Where files cannot be transparent, in front of white."""
+    picture = Image.new("RGB", (120, 90), (10, 20, 200))
+    values = np.zeros((90, 120), np.float32)
+    values[:, :60] = 1
+    mattes = [Mask(120, 90, memoryview(values.ravel()))]
+    results = Results(mattes, "background-removal", TASKS["background-removal"].result, "photo.jpg", picture)
+    results.save(tmp_path / "cut.png")
+    results.save(tmp_path / "cut.jpg")
+    clear, white = Image.open(tmp_path / "cut.png"), Image.open(tmp_path / "cut.jpg")
+    assert clear.getpixel((20, 45)) == (10, 20, 200, 255)
+    assert clear.getpixel((100, 45))[3] == 0
+    assert min(white.getpixel((100, 45))) > 250
+    assert np.abs(np.subtract(white.getpixel((20, 45)), (10, 20, 200))).max() < 6
+
+
 def test_masks_are_arrays_and_run_lengths() -> None:
     mask, bodies = _mask(), _bodies()
     array = np.asarray(mask)

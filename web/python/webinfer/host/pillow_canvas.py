@@ -134,6 +134,13 @@ class PillowCanvas:
         except TypeError:  # a Pillow before 10.1
             return self._fonts.load_default()
 
+    def cut(self, values: memoryview, size: tuple[int, int]) -> None:
+        """Leaves the picture transparent where float32 values are 0, and as it is where they are 1."""
+        grey = self._image.frombuffer("F", size, bytes(values), "raw", "F", 0, 1).point(lambda v: v * 255.0 + 0.5)
+        base = self._base.convert("RGBA")
+        base.putalpha(grey.convert("L").resize(base.size, self._image.Resampling.BILINEAR))
+        self._base = base
+
     def tint(self, values: memoryview, size: tuple[int, int], colour: Colour, sharp: tuple[float, float]) -> None:
         """A colour where float32 values are high: clear at the lower, full at the upper of `sharp`."""
         low, high = sharp
@@ -161,4 +168,4 @@ class PillowCanvas:
             layer = layer.resize(self._base.size, self._image.Resampling.LANCZOS)
         drawn = self._base.convert("RGBA")
         drawn.alpha_composite(layer)
-        return drawn.convert("RGB")
+        return drawn if self._base.mode == "RGBA" else drawn.convert("RGB")

@@ -24,6 +24,7 @@ SHARP = (0.25, 0.75)  # probabilities that are background and foreground for sur
 ALPHA = 165
 BARS = 3  # categories over a picture
 CHART = (640, 360)
+CUTS_OUT = "background-removal"  # the task whose picture is what is left of it
 
 
 def drawn(results: Any, picture: Any) -> Any:
@@ -32,7 +33,8 @@ def drawn(results: Any, picture: Any) -> Any:
     Raises:  InputError if Pillow is not installed, or the picture cannot be drawn on
     """
     canvas = PillowCanvas(CHART if picture is None else picture)
-    KINDS[results.schema.kind](canvas, list(results), results.schema)
+    draw = _cut_out if results.task == CUTS_OUT else KINDS[results.schema.kind]
+    draw(canvas, list(results), results.schema)
     return canvas.image()
 
 
@@ -94,6 +96,11 @@ def _field(canvas: PillowCanvas, points: Any, lines: Sequence[Sequence[int]], co
 def _masks(canvas: PillowCanvas, found: Sequence[Any], schema: ResultSchema) -> None:
     for mask in found:
         canvas.tint(mask.values, (mask.width, mask.height), (*TEAL[:3], ALPHA), SHARP)
+
+
+def _cut_out(canvas: PillowCanvas, found: Sequence[Any], schema: ResultSchema) -> None:
+    for matte in found:
+        canvas.cut(matte.values, (matte.width, matte.height))
 
 
 def _bodies(canvas: PillowCanvas, found: Sequence[Any], schema: ResultSchema) -> None:

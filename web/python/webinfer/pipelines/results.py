@@ -22,6 +22,7 @@ from webinfer.session.reports import table
 from webinfer.tasks.base import ResultSchema, Size
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+CLEAR = (".png", ".webp", ".gif", ".tif", ".tiff")  # of these, those that may be transparent
 MANY = 16  # numbers of a list that a table shows
 
 
@@ -108,6 +109,8 @@ class Results(list[Any]):
     def plot(self) -> Any:
         """The picture with what was found drawn on it, as an image of Pillow; a chart for results of other things.
 
+        Of background removal it is the subject alone, with transparency around it.
+
         Raises:  InputError if Pillow is not installed, or the picture cannot be drawn on
         """
         from webinfer.pipelines.drawing import drawn
@@ -134,10 +137,21 @@ class Results(list[Any]):
         text, suffix = os.fspath(path), Path(path).suffix.lower()
         Path(text).parent.mkdir(parents=True, exist_ok=True)
         if suffix in PICTURES:
-            self.plot().save(text)
+            image = self.plot()
+            (image if suffix in CLEAR else on_white(image)).save(text)
         else:
             write_whole(Path(text), written([self], suffix, text).encode())
         return text
+
+
+def on_white(image: Any) -> Any:
+    """An image of Pillow for files without transparency: in front of white."""
+    if image.mode != "RGBA":
+        return image
+    white = image.copy()
+    white.paste((255, 255, 255, 255), (0, 0, *image.size))
+    white.alpha_composite(image)
+    return white.convert("RGB")
 
 
 class Batch(list[Results]):

@@ -157,7 +157,7 @@ export class Results {
     const picture = this.#shown.picture ?? PAPER;
     const part = Math.min(1, side / Math.max(picture.width, picture.height));
     const canvas = document.createElement("canvas");
-    const view = viewAt(canvas, picture, { mirrored, medium, part });
+    const view = { ...viewAt(canvas, picture, { mirrored, medium, part }), saved: true };
     if (medium) drawWhole(view, medium);
     else coverDrawing(view);
     if (found.length || !medium) this.#drawer.draw(view, found, this.#schema, beside);
