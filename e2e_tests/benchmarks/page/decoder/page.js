@@ -7,7 +7,9 @@ import { modelOf } from "../pieces.js";
 import { concluded, report } from "../report.js";
 import { Remote, setLimit } from "../remote.js";
 
-const FAR = 0.02; // of the largest number compared; what is further off does not compute this model
+// Of the largest number compared; what is further off does not compute this model. On WebGPU ONNX Runtime Web 1.30 is 2 %
+// from itself on wasm, whose numbers are ours to 2e-7 (4 bits, prompts of 40, SwiftShader, 2026-11-28).
+const FAR = 0.05;
 const status = document.getElementById("status");
 const body = document.querySelector("#results tbody");
 const named = ({ system, backend, threads }) => `${system} on ${backend}, ${threads} threads`;
