@@ -28,3 +28,10 @@ def test_a_view_that_takes_the_place_of_another_gets_a_mark_of_its_own() -> None
         seen.add(marks.of(data[start : start + LARGE_BYTES], lasting=False))
         gc.collect()
     assert len(seen) == 50
+
+
+def test_a_number_is_never_given_as_a_mark_that_lasts() -> None:
+    """A small plan that is stored may read what a large one has named before."""
+    marks, part = Marks(), memoryview(FILE)[:LARGE_BYTES]
+    number = marks.of(part, lasting=False)
+    assert marks.of(part, lasting=True) == Marks().of(part, lasting=True) != number

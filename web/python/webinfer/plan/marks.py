@@ -7,8 +7,8 @@ import itertools
 import weakref
 from typing import Any
 
-STORED_BYTES = 32 << 20  # of a plan's constants: plans with more are not stored, and their marks need not last
 LARGE_BYTES = 1 << 16  # of a view
+NUMBERED = b"view "  # how marks begin that are no hashes
 
 
 class Marks:
@@ -26,10 +26,10 @@ class Marks:
         """Equal for one and the same view, or for equal bytes; a `lasting` one is the same in every process."""
         key = id(data)
         found = self._known.get(key)
-        if found is not None and found[0]() is data:
+        if found is not None and found[0]() is data and not (lasting and found[1].startswith(NUMBERED)):
             return found[1]
         is_numbered = not lasting and data.nbytes >= LARGE_BYTES and _is_part(data)
-        mark = b"view %d" % next(self._numbers) if is_numbered else digest(b"bytes", data)
+        mark = NUMBERED + b"%d" % next(self._numbers) if is_numbered else digest(b"bytes", data)
         self._known[key] = weakref.ref(data, lambda reference: self._forget(key, reference)), mark
         return mark
 

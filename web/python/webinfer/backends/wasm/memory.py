@@ -13,7 +13,8 @@ from webinfer.errors import LimitError
 from webinfer.host.interface import Kernels
 from webinfer.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
-from webinfer.plan.marks import STORED_BYTES, Marks, digest
+from webinfer.plan.marks import Marks, digest
+from webinfer.plan.plan_bytes import MAX_BYTES
 
 if TYPE_CHECKING:
     from webinfer.backends.wasm.builder import Builder
@@ -155,7 +156,7 @@ def contents(builder: Builder, known: Marks) -> dict[Block, _Mark]:
     Left out is what a run changes or follows sizes, and what one step reads before another one writes it anew.
     """
     views = [*builder.constants.items(), *builder.staged.items()]
-    lasting = sum(block.nbytes for block in builder.constants) <= STORED_BYTES
+    lasting = sum(block.nbytes for block in builder.constants) <= MAX_BYTES  # more is not stored
     marks = {block: _UNKNOWN if data is None else known.of(data, lasting) for block, data in views}
     read: dict[Block, set[_Mark]] = {}
     for step in builder.prepare_part.steps:

@@ -10,7 +10,8 @@ from typing import Any
 
 from webinfer.backends.webgpu.recipe import Order, Recipe
 from webinfer.lazy_dataclass import dataclass
-from webinfer.plan.marks import STORED_BYTES, Marks, digest
+from webinfer.plan.marks import Marks, digest
+from webinfer.plan.plan_bytes import MAX_BYTES
 from webinfer.spans import FileSpan
 
 Mark = tuple[bytes, int]  # of a buffer's contents, and its bytes
@@ -19,9 +20,8 @@ VIEWS = Marks()
 
 def marks_of(recipe: Recipe, changing: Collection[int]) -> dict[int, Mark]:
     """What tells apart the contents of buffers that only runs read. `changing` are written when sizes are bound."""
-    lasting = (
-        sum(memoryview(data).nbytes for _, data in recipe.writes if not isinstance(data, FileSpan)) <= STORED_BYTES
-    )
+    sizes = (memoryview(data).nbytes for _, data in recipe.writes if not isinstance(data, FileSpan))
+    lasting = sum(sizes) <= MAX_BYTES  # more is not stored
     marks = {buffer: _content(data, lasting) for buffer, data in recipe.writes}
     for order in recipe.orders[: recipe.prepare]:
         _, targets = _bound(order, recipe)
