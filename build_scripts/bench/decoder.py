@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from build_scripts.bench.page_reports import (
 )
 from build_scripts.bench.text import LIMIT_S, SILENCE_S, split
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS
+from build_scripts.paths import BENCH_OUTPUT
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -62,11 +61,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def pack(site: Path, options: argparse.Namespace) -> None:
     """Writes the page, the engine, the rival and the model into an empty folder."""
     from build_scripts.bench.rivals import MODULES, RIVALS, copy_script
-    from build_scripts.bench.site import copy_engine
+    from build_scripts.bench.site import write_pages
 
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(BENCHMARKS / "page", site)
-    copy_engine(site / "engine")
+    write_pages(site)
     for target, source in RIVALS[RIVAL].items():
         copy_script(MODULES / source, site / "rivals" / RIVAL / target)
     (site / "data").mkdir()

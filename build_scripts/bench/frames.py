@@ -18,7 +18,7 @@ from build_scripts.bench.page_reports import (
     written,
 )
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, STATIC
+from build_scripts.paths import BENCH_OUTPUT, BUILD, MODELS, STATIC
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -118,11 +118,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def pack(site: Path, options: argparse.Namespace) -> None:
     """Writes the page, the engine, MediaPipe's packages, models and photos into an empty folder."""
     from build_scripts.bench.rivals import MODULES, copy_script
-    from build_scripts.bench.site import copy_engine
+    from build_scripts.bench.site import write_pages
 
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(BENCHMARKS / "page", site)
-    copy_engine(site / "engine")
+    write_pages(site)
     (site / "data").mkdir()
     tasks = [task for task in WATCHED if not options.only or any(word in task.name for word in options.only)]
     for task in tasks:

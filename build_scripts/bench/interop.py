@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
 from build_scripts.bench.rivals import rivals_step
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE
+from build_scripts.paths import BENCH_OUTPUT, ENGINE
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -66,15 +65,13 @@ def pack(site: Path, size: int, channels: int, runs: int) -> None:
     if str(ENGINE.parent) not in sys.path:
         sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout
     from build_scripts.bench.rivals import MODULES, RIVALS, copy_script
-    from build_scripts.bench.site import copy_engine
+    from build_scripts.bench.site import write_pages
 
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(BENCHMARKS / "page", site)
+    write_pages(site, ("models", "images", "snapshot"))
     files = {target: source for target, source in RIVALS["tfjs"].items() if "wasm" not in target}
     tfjs = all((MODULES / source).is_file() for source in files.values())
     for target, source in files.items() if tfjs else ():
         copy_script(MODULES / source, site / "rivals" / "tfjs" / target)
-    copy_engine(site / "engine", ("models", "images", "snapshot"))
     shapes = write_data(site / "data" / "interop", size, channels)
     systems = {"webinfer": WEBINFER, "webnn": WEBNN, **({"tfjs": TFJS} if tfjs else {})}
     (site / "interop.json").write_text(json.dumps({"shapes": shapes, "runs": runs, "systems": systems}))

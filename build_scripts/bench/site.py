@@ -28,8 +28,7 @@ GZIP_SIZES = BUILD / "stamps" / "bench-gzip.json"
 
 def assemble(site: Path, backend: str) -> None:
     """Writes everything but the models and the configuration into an empty folder."""
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(BENCHMARKS / "page", site)
+    write_pages(site)
     compile_scripts(site / "systems")
     other = ONLY_FOR["webgpu" if backend == "wasm" else "wasm"]
     for system, files in RIVALS.items():
@@ -37,7 +36,13 @@ def assemble(site: Path, backend: str) -> None:
             if not target.startswith(other):
                 copy_script(MODULES / source, site / "rivals" / system / target)
     write_player(site / "rivals" / "player")
-    copy_engine(site / "engine")
+
+
+def write_pages(site: Path, left_out: Sequence[str] = ("models", "images")) -> None:
+    """The benchmarks' pages and the engine without some of its files, in an empty folder."""
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(BENCHMARKS / "page", site)
+    copy_engine(site / "engine", left_out)
 
 
 def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry], **settings: Any) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from build_scripts.bench.page_reports import (
     written,
 )
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, MODELS
+from build_scripts.paths import BENCH_OUTPUT, MODELS
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -79,11 +78,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def pack(site: Path, options: argparse.Namespace) -> None:
     """Writes the page, the engine, wllama, the model and the prompts into an empty folder."""
     from build_scripts.bench.rivals import MODULES, copy_script
-    from build_scripts.bench.site import copy_engine
+    from build_scripts.bench.site import write_pages
 
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(BENCHMARKS / "page", site)
-    copy_engine(site / "engine")
+    write_pages(site)
     for target, source in WLLAMA.items():
         copy_script(MODULES / "@wllama" / "wllama" / source, site / "rivals" / "wllama" / target)
     (site / "data").mkdir()

@@ -48,9 +48,7 @@ class Context:
     guessed: set[int | str] = field(default_factory=set)  # names of values that could not be made
     given_out: frozenset[str] = frozenset()  # names of the model's results, and of what they are parts of
     is_whole: bool = True  # not a branch, a loop's body or a function
-    loops: dict[int | None, LoopProgress] = field(
-        default_factory=dict
-    )  # of the whole graph, by their operators' numbers
+    loops: dict[int | None, LoopProgress] = field(default_factory=dict)  # of the whole graph, by operators' numbers
 
     def copied(self, writer: GraphWriter) -> Context:
         """The same file, written by another writer."""

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from webinfer.backends.webgpu.dispatch import Dispatch, FusedGroup, Scratch, Target
 from webinfer.backends.webgpu.language.attention import joined_attention
-from webinfer.backends.webgpu.language.products import Ends, block_products, joinable
+from webinfer.backends.webgpu.language.products import Ends, block_products, joinable, norms_a_row
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.language import BLOCK_MATMUL, CACHED_ATTENTION, SWIGLU
-from webinfer.ops.normalization import LAYER_NORM
 
 
 def joined_products(graph: Graph, folded: set[Value], target: Target) -> dict[Node, FusedGroup]:
@@ -22,7 +21,8 @@ def joined_products(graph: Graph, folded: set[Value], target: Target) -> dict[No
     inner = {v: node for v, node in makers.items() if v in readers and v not in graph.outputs and v not in folded}
     norms = {
         v: node for v, node in inner.items()
-        if _is_norm(node) and all(_is_row(r) and r.inputs.index(v) == 0 and r.inputs.count(v) == 1 for r in readers[v])
+        if norms_a_row(node)
+        and all(_is_row(r) and r.inputs.index(v) == 0 and r.inputs.count(v) == 1 for r in readers[v])
     }  # fmt: skip
     single = {v: node for v, node in inner.items() if len(readers.get(v, ())) == 1}
     found, taken = dict[Node, FusedGroup](), set[Node]()
@@ -57,14 +57,6 @@ def _joined(products: Sequence[Node], norms: Mapping[Value, Node], last: Node) -
 
 def _is_row(node: Node) -> bool:
     return node.op is BLOCK_MATMUL and node.required_input(0).type.shape[0] == 1
-
-
-def _is_norm(node: Node) -> bool:
-    """Whether it is an RMS norm of one row without a shift."""
-    if node.op is not LAYER_NORM or node.attrs.centred or node.optional_input(2) is not None:
-        return False
-    x = node.required_input(0)
-    return x.type.shape[:-1] == (1,) and node.attrs.axes == 1 and node.optional_input(1) is not None
 
 
 def _products(node: Node, single: Mapping[Value, Node], target: Target) -> list[Node]:

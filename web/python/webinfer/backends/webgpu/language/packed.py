@@ -19,7 +19,7 @@ from webinfer.backends.webgpu.dispatch import (
     read,
     read_given,
 )
-from webinfer.backends.webgpu.language.products import Ends, Layout, Matrix, product
+from webinfer.backends.webgpu.language.products import Ends, Layout, Matrix, norms_a_row, product
 from webinfer.backends.webgpu.lowerings.conversion import plain_cast
 from webinfer.backends.webgpu.lowerings.epilogue import destination
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
@@ -31,7 +31,6 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.ops.normalization import LAYER_NORM
 from webinfer.ops.packed_matmul import PACKED_MATMUL
 from webinfer.ops.strides import StridedCopy
 
@@ -160,9 +159,9 @@ def packed_groups(graph: Graph, target: Target) -> dict[Node, FusedGroup]:
     for node in packed:
         if node not in taken:
             alike = [one for one in packed if one not in taken and _alike(one, node)][: _most(node, target)]
-            last = _last_before_readers(alike, readers, order)
-            ends = Ends(node.output, apart=tuple(one.output for one in last)) if len(last) > 1 else Ends(node.output)
-            group(last[-1], last, [], ends)
+            joined = _before_readers(alike, readers, order)
+            apart = tuple(one.output for one in joined) if len(joined) > 1 else ()
+            group(joined[-1], joined, [], Ends(node.output, apart=apart))
     return found
 
 
@@ -181,7 +180,7 @@ def _alike(one: Node, other: Node) -> bool:
     )
 
 
-def _last_before_readers(
+def _before_readers(
     nodes: Sequence[Node], readers: Mapping[Value, Sequence[Node]], order: Mapping[Node, int]
 ) -> list[Node]:
     """As many of these products as can run when the last of them does: nobody reads the others before."""
@@ -228,11 +227,6 @@ def _norm_before(
     """The RMS norm of one row whose readers are all such products, each of which can compute it."""
     x = node.required_input(0)
     norm = makers.get(x)
-    if norm is None or norm.op is not LAYER_NORM or norm.attrs.centred or norm.optional_input(2) is not None:
+    if norm is None or x in graph.outputs or norm.required_input(0).type != x.type or not norms_a_row(norm):
         return None
-    scale, source = norm.optional_input(1), norm.required_input(0)
-    if scale is None or norm.attrs.axes != 1 or x in graph.outputs or source.type != x.type:
-        return None
-    rows = x.type.size // x.type.shape[-1]
-    all_take_it = all(_may_join(one) and one.inputs.count(x) == 1 for one in readers[x])
-    return norm if all_take_it and rows == 1 and scale.type.size == x.type.shape[-1] else None
+    return norm if all(_may_join(one) and one.inputs.count(x) == 1 for one in readers[x]) else None

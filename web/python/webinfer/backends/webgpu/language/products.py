@@ -30,6 +30,7 @@ from webinfer.graph.dims import hint_of
 from webinfer.graph.ir import Node, Value
 from webinfer.lazy_dataclass import dataclass
 from webinfer.ops.language import BlockType
+from webinfer.ops.normalization import LAYER_NORM
 
 _ROWS = 4  # of weights, that a workgroup multiplies with one row
 _MOST = 128  # invocations of a workgroup that multiplies one row
@@ -256,6 +257,14 @@ def joinable(nodes: Sequence[Node], target: Target) -> bool:
         and node.required_input(1).type.shape[0] % _ROWS == 0
         for node in nodes
     )
+
+
+def norms_a_row(node: Node) -> bool:
+    """Whether it is an RMS norm of one row without a shift, which a product of that row can compute on the way."""
+    if node.op is not LAYER_NORM or node.attrs.centred or node.optional_input(2) is not None:
+        return False
+    type = node.required_input(0).type
+    return node.attrs.axes == 1 and node.optional_input(1) is not None and type.size // type.shape[-1] == 1
 
 
 def _numbered(name: str, i: int) -> str:
